@@ -1,0 +1,155 @@
+// Package api serves the management API of a node over mutual TLS.
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+
+	"machined/api/machinepb"
+	"machined/api/pki"
+	"machined/reconcile/resource"
+)
+
+// Port is the TCP port of the API.
+const Port = 50000
+
+// Node is what the API asks of the node. Its methods return at once.
+type Node interface {
+	Version() Version
+	// List returns the resources of a kind, ordered by id.
+	List(kind resource.Kind) []resource.Resource
+	// Reboot and Shutdown ask for an orderly end; by says who asked. They fail
+	// with ErrBusy when another such sequence runs.
+	Reboot(by string) error
+	Shutdown(by string) error
+	// Used is called once for each client certificate that has authenticated.
+	Used(fingerprint string)
+}
+
+// ErrBusy says that a sequence of equal or higher priority runs.
+var ErrBusy = errors.New("another sequence is running")
+
+// Version says what runs; see VersionResponse in machine.proto.
+type Version struct {
+	Version, ImageID, Board, Slot, BootID, Kernel string
+}
+
+// Limits of one server, so that clients cost a constant amount of memory.
+const (
+	maxConnections = 64
+	maxStreams     = 16 // per connection
+	maxMessage     = 1 << 20
+	handshakeTime  = 20 * time.Second
+)
+
+// Server is the gRPC server of a node.
+type Server struct {
+	grpc   *grpc.Server
+	health *health.Server
+}
+
+// NewServer returns a server that is not listening yet. warn is told what went
+// wrong inside a call, for the node's log.
+func NewServer(node Node, config *tls.Config, warn func(string)) *Server {
+	guard := &guard{node: node, warn: warn}
+	s := grpc.NewServer(
+		grpc.Creds(credentials.NewTLS(config)),
+		grpc.UnaryInterceptor(guard.unary),
+		grpc.StreamInterceptor(guard.stream),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.ConnectionTimeout(handshakeTime),
+		grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(4<<10),
+		grpc.WriteBufferSize(4<<10),
+		// A client that vanished with its laptop is let go after a minute.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 45 * time.Second, Timeout: 15 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+	)
+	machinepb.RegisterMachineServiceServer(s, &service{node: node})
+	h := health.NewServer()
+	h.SetServingStatus(machinepb.MachineService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
+	grpc_health_v1.RegisterHealthServer(s, h)
+	reflection.Register(s)
+	return &Server{grpc: s, health: h}
+}
+
+// Serve answers on l until Stop. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.grpc.Serve(limitListener(l, maxConnections)); err != nil {
+		return fmt.Errorf("serve the API on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Stop lets calls under way finish for at most grace, then cuts them.
+func (s *Server) Stop(grace time.Duration) {
+	s.health.Shutdown()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-done:
+	case <-time.After(grace):
+		s.grpc.Stop()
+	}
+}
+
+// guard checks the caller's role before a method runs, and keeps a panic
+// inside of one from ending the program.
+type guard struct {
+	node Node
+	warn func(string)
+}
+
+func (g *guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+	defer g.recover(info.FullMethod, &err)
+	if err := g.check(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+func (g *guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	defer g.recover(info.FullMethod, &err)
+	if err := g.check(ss.Context(), info.FullMethod); err != nil {
+		return err
+	}
+	return next(srv, ss)
+}
+
+func (g *guard) recover(method string, err *error) {
+	if r := recover(); r != nil {
+		g.warn(fmt.Sprintf("%s panicked: %v\n%s", method, r, debug.Stack()))
+		*err = status.Errorf(codes.Internal, "%s failed inside the node; its console has the details", method)
+	}
+}
+
+func (g *guard) check(ctx context.Context, method string) error {
+	cert, name, err := caller(ctx)
+	if err != nil {
+		return err
+	}
+	roles, least := pki.Roles(cert), methodRole(method)
+	if !roles.Allows(least) {
+		return status.Errorf(codes.PermissionDenied, "%s may not call %s: it needs the role %s and the certificate carries %s", name, method, least, roles)
+	}
+	g.node.Used(pki.Fingerprint(cert))
+	return nil
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"machined/api/machinepb"
+	"machined/reconcile/resource"
+)
+
+// service implements the methods of MachineService.
+type service struct {
+	machinepb.UnimplementedMachineServiceServer
+	node Node
+}
+
+// caller returns the client certificate of a call and the name in it.
+func caller(ctx context.Context) (*x509.Certificate, string, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil, "", status.Error(codes.Unauthenticated, "the call has no peer")
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 {
+		return nil, "", status.Error(codes.Unauthenticated, "a client certificate of this node's CA is required")
+	}
+	cert := info.State.VerifiedChains[0][0]
+	return cert, cert.Subject.CommonName, nil
+}
+
+func (s *service) Version(context.Context, *machinepb.Empty) (*machinepb.VersionResponse, error) {
+	v := s.node.Version()
+	return &machinepb.VersionResponse{
+		Version: v.Version, ImageId: v.ImageID, Board: v.Board, Slot: v.Slot, BootId: v.BootID, Kernel: v.Kernel,
+	}, nil
+}
+
+func (s *service) ListResources(_ context.Context, req *machinepb.ListResourcesRequest) (*machinepb.ListResourcesResponse, error) {
+	kind, ok := resource.KindByName(req.GetType())
+	if !ok {
+		return nil, status.Errorf(codes.InvalidArgument, "unknown kind %q; known are %s", req.GetType(), kindNames())
+	}
+	if ns := req.GetNamespace(); ns != "" && ns != kind.Namespace() {
+		return nil, status.Errorf(codes.InvalidArgument, "%s is in namespace %q, not %q", kind, kind.Namespace(), ns)
+	}
+	resp := &machinepb.ListResourcesResponse{}
+	for _, r := range s.node.List(kind) {
+		entry := &machinepb.ResourceEntry{Id: r.ID()}
+		for _, f := range r.Fields() {
+			entry.Fields = append(entry.Fields, &machinepb.KeyValue{Key: f.Key, Value: strings.ToValidUTF8(f.Value, "?")})
+		}
+		resp.Entries = append(resp.Entries, entry)
+	}
+	return resp, nil
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range resource.Kinds() {
+		names = append(names, k.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s *service) Reboot(ctx context.Context, _ *machinepb.Empty) (*machinepb.Empty, error) {
+	return s.end(ctx, s.node.Reboot)
+}
+
+func (s *service) Shutdown(ctx context.Context, _ *machinepb.Empty) (*machinepb.Empty, error) {
+	return s.end(ctx, s.node.Shutdown)
+}
+
+func (s *service) end(ctx context.Context, ask func(by string) error) (*machinepb.Empty, error) {
+	_, name, err := caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := ask(name); errors.Is(err, ErrBusy) {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	} else if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &machinepb.Empty{}, nil
+}

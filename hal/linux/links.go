@@ -1,0 +1,232 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/jsimonetti/rtnetlink/v2"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"machined/hal"
+)
+
+// Links is the real hal.Links. It is not safe for use by several goroutines
+// at once.
+type Links struct{ conn *rtnetlink.Conn }
+
+// NewLinks opens a route netlink socket.
+func NewLinks() (*Links, error) {
+	conn, err := rtnetlink.Dial(nil)
+	if err != nil {
+		return nil, fmt.Errorf("open a route netlink socket: %w", err)
+	}
+	return &Links{conn: conn}, nil
+}
+
+// Close closes the socket.
+func (l *Links) Close() error { return l.conn.Close() }
+
+// List implements hal.Links.
+func (l *Links) List() ([]hal.Link, error) {
+	messages, err := l.conn.Link.List()
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	links := make([]hal.Link, 0, len(messages))
+	for _, m := range messages {
+		link := hal.Link{
+			Index: m.Index, Name: m.Attributes.Name, MTU: m.Attributes.MTU,
+			Up:       m.Flags&unix.IFF_UP != 0,
+			Carrier:  m.Flags&unix.IFF_LOWER_UP != 0,
+			Loopback: m.Flags&unix.IFF_LOOPBACK != 0,
+		}
+		copy(link.MAC[:], m.Attributes.Address)
+		link.Wired = m.Type == unix.ARPHRD_ETHER && !isWireless(link.Name)
+		links = append(links, link)
+	}
+	return links, nil
+}
+
+// isWireless follows the kernel's mark on wireless devices in sysfs.
+func isWireless(name string) bool {
+	_, err := os.Stat(filepath.Join("/sys/class/net", filepath.Base(name), "phy80211"))
+	return err == nil
+}
+
+// SetUp implements hal.Links.
+func (l *Links) SetUp(index uint32, up bool) error {
+	var flags uint32
+	if up {
+		flags = unix.IFF_UP
+	}
+	err := l.conn.Link.Set(&rtnetlink.LinkMessage{Index: index, Flags: flags, Change: unix.IFF_UP})
+	return linkError("set up or down", index, err)
+}
+
+// SetMTU implements hal.Links.
+func (l *Links) SetMTU(index, mtu uint32) error {
+	err := l.conn.Link.Set(&rtnetlink.LinkMessage{Index: index, Attributes: &rtnetlink.LinkAttributes{MTU: mtu}})
+	return linkError(fmt.Sprintf("set MTU %d", mtu), index, err)
+}
+
+// AddAddress implements hal.Links.
+func (l *Links) AddAddress(index uint32, p hal.Prefix) error {
+	err := l.conn.Address.New(addressMessage(index, p))
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return linkError("add address "+FormatPrefix(p), index, err)
+}
+
+// RemoveAddress implements hal.Links.
+func (l *Links) RemoveAddress(index uint32, p hal.Prefix) error {
+	err := l.conn.Address.Delete(addressMessage(index, p))
+	if errors.Is(err, unix.EADDRNOTAVAIL) {
+		return nil
+	}
+	return linkError("remove address "+FormatPrefix(p), index, err)
+}
+
+func addressMessage(index uint32, p hal.Prefix) *rtnetlink.AddressMessage {
+	ip := net.IP(p.Address.Bytes[:p.Address.Len])
+	m := &rtnetlink.AddressMessage{
+		Family: family(p.Address), PrefixLength: p.Bits, Index: index,
+		Attributes: &rtnetlink.AddressAttributes{Address: ip, Local: ip},
+	}
+	if p.Address.Len == 4 && p.Bits < 31 {
+		m.Attributes.Broadcast = broadcast(p)
+	}
+	return m
+}
+
+func broadcast(p hal.Prefix) net.IP {
+	ip := make(net.IP, 4)
+	mask := net.CIDRMask(int(p.Bits), 32)
+	for i := range ip {
+		ip[i] = p.Address.Bytes[i] | ^mask[i]
+	}
+	return ip
+}
+
+// Addresses implements hal.Links.
+func (l *Links) Addresses(index uint32) ([]hal.Prefix, error) {
+	messages, err := l.conn.Address.List()
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	var prefixes []hal.Prefix
+	for _, m := range messages {
+		if m.Index != index || m.Attributes == nil {
+			continue
+		}
+		// On a point-to-point link Address is the peer's and Local is ours.
+		ip := m.Attributes.Local
+		if ip == nil {
+			ip = m.Attributes.Address
+		}
+		prefixes = append(prefixes, hal.Prefix{Address: addressOf(ip), Bits: m.PrefixLength})
+	}
+	return prefixes, nil
+}
+
+// AddRoute implements hal.Links.
+func (l *Links) AddRoute(r hal.Route) error {
+	err := l.conn.Route.Add(routeMessage(r))
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return linkError("add route "+FormatPrefix(r.Destination), r.Link, err)
+}
+
+// RemoveRoute implements hal.Links.
+func (l *Links) RemoveRoute(r hal.Route) error {
+	err := l.conn.Route.Delete(routeMessage(r))
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return linkError("remove route "+FormatPrefix(r.Destination), r.Link, err)
+}
+
+func routeMessage(r hal.Route) *rtnetlink.RouteMessage {
+	m := &rtnetlink.RouteMessage{
+		Family: family(r.Destination.Address), DstLength: r.Destination.Bits,
+		Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_STATIC, Type: unix.RTN_UNICAST,
+		Scope:      unix.RT_SCOPE_UNIVERSE,
+		Attributes: rtnetlink.RouteAttributes{OutIface: r.Link, Priority: r.Metric},
+	}
+	if r.Destination.Bits > 0 {
+		m.Attributes.Dst = net.IP(r.Destination.Address.Bytes[:r.Destination.Address.Len])
+	}
+	if r.Gateway.Len > 0 {
+		m.Attributes.Gateway = net.IP(r.Gateway.Bytes[:r.Gateway.Len])
+	} else {
+		m.Scope = unix.RT_SCOPE_LINK
+	}
+	return m
+}
+
+// Routes implements hal.Links.
+func (l *Links) Routes() ([]hal.Route, error) {
+	messages, err := l.conn.Route.List()
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	var routes []hal.Route
+	for _, m := range messages {
+		if m.Table != unix.RT_TABLE_MAIN || m.Type != unix.RTN_UNICAST {
+			continue
+		}
+		r := hal.Route{
+			Link: m.Attributes.OutIface, Metric: m.Attributes.Priority,
+			Gateway:     addressOf(m.Attributes.Gateway),
+			Destination: hal.Prefix{Address: addressOf(m.Attributes.Dst), Bits: m.DstLength},
+		}
+		if m.Attributes.Dst == nil {
+			r.Destination.Address.Len = 4
+			if m.Family == unix.AF_INET6 {
+				r.Destination.Address.Len = 16
+			}
+		}
+		routes = append(routes, r)
+	}
+	return routes, nil
+}
+
+func linkError(what string, index uint32, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENODEV):
+		err = hal.ErrNoDevice
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ERANGE):
+		err = fmt.Errorf("%w (%w)", hal.ErrInvalid, err)
+	}
+	return fmt.Errorf("%s on link %d: %w", what, index, err)
+}
+
+var _ hal.Links = (*Links)(nil)
+
+// WatchLinks calls changed after each change of a link, an address or a route,
+// until the socket fails.
+func WatchLinks(changed func()) error {
+	conn, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{
+		Groups: unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV4_ROUTE,
+	})
+	if err != nil {
+		return fmt.Errorf("listen to link changes: %w", err)
+	}
+	defer conn.Close()
+	for {
+		_, err := conn.Receive()
+		// The kernel drops messages that come faster than they are read; a
+		// caller looks at the whole state anyway.
+		if err != nil && !errors.Is(err, unix.ENOBUFS) {
+			return fmt.Errorf("listen to link changes: %w", err)
+		}
+		changed()
+	}
+}

@@ -1,0 +1,79 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"machined/hal"
+)
+
+// Watchdog is the real hal.Watchdog, on a device such as /dev/watchdog.
+type Watchdog struct {
+	path string
+	fd   int
+}
+
+// NewWatchdog returns the watchdog of the device at path, not yet opened.
+func NewWatchdog(path string) *Watchdog { return &Watchdog{path: path, fd: -1} }
+
+// InheritWatchdog takes over the open device fd, which an earlier stage of the
+// same program armed: closing and opening it again would leave a gap.
+func InheritWatchdog(path string, fd int) *Watchdog { return &Watchdog{path: path, fd: fd} }
+
+// FD returns the open file descriptor, -1 when the device is not open. It is
+// kept across exec(2) on purpose.
+func (w *Watchdog) FD() int { return w.fd }
+
+// Start implements hal.Watchdog.
+func (w *Watchdog) Start(timeoutSeconds int) (int, error) {
+	if w.fd < 0 {
+		// No O_CLOEXEC: stage 2 inherits the armed device.
+		fd, err := unix.Open(w.path, unix.O_WRONLY, 0)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
+			return 0, fmt.Errorf("open watchdog %s: %w", w.path, hal.ErrNoDevice)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("open watchdog %s: %w", w.path, err)
+		}
+		w.fd = fd
+	}
+	// A driver may refuse a long timeout (15 s is the most on a Raspberry Pi);
+	// its own is then used, so an error here changes nothing.
+	_ = unix.IoctlSetPointerInt(w.fd, unix.WDIOC_SETTIMEOUT, timeoutSeconds)
+	actual, err := unix.IoctlGetInt(w.fd, unix.WDIOC_GETTIMEOUT)
+	if err != nil || actual <= 0 {
+		return timeoutSeconds, nil
+	}
+	return actual, nil
+}
+
+// Feed implements hal.Watchdog.
+func (w *Watchdog) Feed() error { return w.write(0) }
+
+// Disarm implements hal.Watchdog.
+func (w *Watchdog) Disarm() error {
+	if err := w.write('V'); err != nil {
+		return err
+	}
+	err := unix.Close(w.fd)
+	w.fd = -1
+	if err != nil {
+		return fmt.Errorf("close watchdog %s: %w", w.path, err)
+	}
+	return nil
+}
+
+func (w *Watchdog) write(b byte) error {
+	if w.fd < 0 {
+		return fmt.Errorf("write to watchdog %s: not started: %w", w.path, hal.ErrNoDevice)
+	}
+	if _, err := unix.Write(w.fd, []byte{b}); err != nil {
+		return fmt.Errorf("write to watchdog %s: %w", w.path, err)
+	}
+	return nil
+}
+
+var _ hal.Watchdog = (*Watchdog)(nil)

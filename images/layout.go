@@ -1,0 +1,173 @@
+package images
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"machined/board"
+	"machined/images/fat32"
+	"machined/images/parts"
+)
+
+// SlotFile is one file of a slot as its manifest has it.
+type SlotFile struct {
+	Path   string `json:"path"` // relative to the slot's directory
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// SlotManifest is manifest.json of a slot: what the slot must hold to be whole.
+type SlotManifest struct {
+	Version string     `json:"version"`
+	Board   string     `json:"board"`
+	Files   []SlotFile `json:"files"`
+}
+
+// ManifestName is the manifest's file in a slot.
+const ManifestName = "manifest.json"
+
+// source is a file to be placed, from the store or from memory.
+type source struct {
+	path string // in the volume or the slot
+	part string // in the store; empty for data
+	data []byte
+}
+
+// slotSources lists the files of a slot of b, without its manifest. Everything
+// that differs between versions is here.
+func slotSources(b board.Board, store *parts.Store, slot string) []source {
+	kernel := kernelOf(b)
+	files := []source{
+		{path: "system.squashfs", part: "system/" + kernel},
+		{path: "initramfs.img", part: "initramfs/" + b.Arch},
+		{path: "cmdline.txt", data: []byte(commandLine(b, slot) + "\n")},
+	}
+	if b.Firmware == board.UEFI {
+		return append(files, source{path: "linux.efi", part: "kernel/" + kernel})
+	}
+	files = append(files, source{path: "kernel8.img", part: "kernel/" + kernel})
+	if b.Name != "rpi-3a-plus" {
+		return files
+	}
+	for _, dtb := range store.Under("dtb") {
+		files = append(files, source{path: strings.TrimPrefix(dtb, "dtb/"), part: dtb})
+	}
+	for _, o := range store.Under("overlays") {
+		files = append(files, source{path: o, part: o})
+	}
+	// Without this file the firmware takes overlays from outside of the slot.
+	return append(files, source{path: "overlays/README", data: []byte("The firmware uses the overlays of this slot because this file exists.\n")})
+}
+
+// kernelOf names the kernel of the store that the board runs.
+func kernelOf(b board.Board) string {
+	if b.Name == "rpi-3a-plus" {
+		return "rpi"
+	}
+	return b.Arch
+}
+
+// commandLine is the kernel's argument line. Which slot runs is told by the
+// marker in it, since the firmware hands over just this line.
+func commandLine(b board.Board, slot string) string {
+	line := b.Console + " loglevel=4 panic=10 machined.slot=" + slot
+	if b.Firmware == board.RaspberryPi {
+		// Off by default in this kernel; services need it for their limits.
+		line += " cgroup_enable=memory"
+	}
+	return line
+}
+
+// bootSources lists the files outside of the slots that the firmware reads.
+func bootSources(b board.Board, store *parts.Store) []source {
+	if b.Firmware == board.UEFI {
+		name := "BOOTX64.EFI"
+		if b.Arch == "arm64" {
+			name = "BOOTAA64.EFI"
+		}
+		return []source{
+			{path: "EFI/BOOT/" + name, part: "loader/" + b.Arch + ".efi"},
+			{path: "loader/loader.conf", data: []byte("timeout 0\ndefault machined-a.conf\neditor no\n")},
+			{path: "loader/entries/machined-a.conf", data: loaderEntry(b, store.Index.Version, "A")},
+			{path: "loader/entries/machined-b.conf", data: loaderEntry(b, store.Index.Version, "B")},
+		}
+	}
+	files := []source{{path: "config.txt", data: []byte(configTxt(b, "A"))}}
+	if b.Name != "rpi-3a-plus" {
+		return files
+	}
+	for _, f := range store.Under("firmware") {
+		files = append(files, source{path: strings.TrimPrefix(f, "firmware/"), part: f})
+	}
+	return files
+}
+
+// loaderEntry is a Boot Loader Specification type 1 entry.
+func loaderEntry(b board.Board, version, slot string) []byte {
+	var e bytes.Buffer
+	fmt.Fprintf(&e, "title machined %s\nversion %s\nsort-key machined\n", slot, version)
+	fmt.Fprintf(&e, "linux /%s/linux.efi\ninitrd /%s/initramfs.img\noptions %s\n", slot, slot, commandLine(b, slot))
+	return e.Bytes()
+}
+
+// configTxt is the Raspberry Pi's config.txt. The slot's letter is in the
+// first line, so that it lies in the file's first sector and a flip changes
+// one byte of one sector. The line stands before any filter and so holds for
+// every model.
+func configTxt(b board.Board, slot string) string {
+	text := "os_prefix=" + slot + "/\n" +
+		"# The line above names the slot and is machined's. Yours go to the end.\n" +
+		"arm_64bit=1\n" +
+		"kernel=kernel8.img\n" +
+		"initramfs initramfs.img followkernel\n" +
+		"cmdline=cmdline.txt\n"
+	if b.Name == "rpi-3a-plus" {
+		text += "gpu_mem=16\nenable_uart=1\ndtoverlay=disable-bt\n"
+	}
+	return text
+}
+
+// file turns a source into a file of the volume, and returns its hash.
+func (s source) file(store *parts.Store, prefix string) (fat32.File, SlotFile, error) {
+	if s.part == "" {
+		sum := sha256.Sum256(s.data)
+		return fat32.File{
+			Path: prefix + s.path, Size: int64(len(s.data)),
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(s.data)), nil },
+		}, SlotFile{Path: s.path, Size: int64(len(s.data)), SHA256: hex.EncodeToString(sum[:])}, nil
+	}
+	part, err := store.Part(s.part)
+	if err != nil {
+		return fat32.File{}, SlotFile{}, err
+	}
+	return fat32.File{
+		Path: prefix + s.path, Size: part.Size,
+		Open: func() (io.ReadCloser, error) { return os.Open(store.Path(s.part)) },
+	}, SlotFile{Path: s.path, Size: part.Size, SHA256: part.SHA256}, nil
+}
+
+// slotFiles returns the files of a slot with its manifest.
+func slotFiles(b board.Board, store *parts.Store, slot string) ([]fat32.File, SlotManifest, error) {
+	manifest := SlotManifest{Version: store.Index.Version, Board: b.Name}
+	var files []fat32.File
+	for _, s := range slotSources(b, store, slot) {
+		f, entry, err := s.file(store, slot+"/")
+		if err != nil {
+			return nil, SlotManifest{}, err
+		}
+		files = append(files, f)
+		manifest.Files = append(manifest.Files, entry)
+	}
+	text, err := json.MarshalIndent(manifest, "", "  ")
+	if err != nil {
+		return nil, SlotManifest{}, err
+	}
+	f, _, err := source{path: ManifestName, data: append(text, '\n')}.file(store, slot+"/")
+	return append(files, f), manifest, err
+}

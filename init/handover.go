@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// handover is what stage 1 tells stage 2 through its environment. Stage 1
+// starts from an empty one: the kernel passes unknown arguments on as
+// variables, and none of them may pose as a fact found by stage 1.
+type handover struct {
+	Board         string
+	Slot          string // "A" or "B"; empty when the command line has no marker
+	BootPartition string // device path of the mounted boot partition
+	BootDisk      string // kernel name of its disk
+	WatchdogFD    int    // -1 when there is no watchdog
+	WatchdogSecs  int    // time-out that the hardware took
+}
+
+const handoverPrefix = "MACHINED_"
+
+// environ encodes h.
+func (h handover) environ() []string {
+	return []string{
+		handoverPrefix + "BOARD=" + h.Board,
+		handoverPrefix + "SLOT=" + h.Slot,
+		handoverPrefix + "BOOT_PARTITION=" + h.BootPartition,
+		handoverPrefix + "BOOT_DISK=" + h.BootDisk,
+		handoverPrefix + "WATCHDOG_FD=" + strconv.Itoa(h.WatchdogFD),
+		handoverPrefix + "WATCHDOG_SECS=" + strconv.Itoa(h.WatchdogSecs),
+	}
+}
+
+// parseHandover decodes what environ made; other variables are passed over.
+func parseHandover(environ []string) (handover, error) {
+	h := handover{WatchdogFD: -1}
+	for _, e := range environ {
+		rest, ours := strings.CutPrefix(e, handoverPrefix)
+		key, value, _ := strings.Cut(rest, "=")
+		if !ours {
+			continue
+		}
+		var err error
+		switch key {
+		case "BOARD":
+			h.Board = value
+		case "SLOT":
+			h.Slot = value
+		case "BOOT_PARTITION":
+			h.BootPartition = value
+		case "BOOT_DISK":
+			h.BootDisk = value
+		case "WATCHDOG_FD":
+			h.WatchdogFD, err = strconv.Atoi(value)
+		case "WATCHDOG_SECS":
+			h.WatchdogSecs, err = strconv.Atoi(value)
+		}
+		if err != nil {
+			return handover{WatchdogFD: -1}, fmt.Errorf("read %s%s=%q from stage 1: %w", handoverPrefix, key, value, err)
+		}
+	}
+	return h, nil
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"machined/api/pki"
+	"machined/hal"
+)
+
+const (
+	statePKI   = stateDir + "/pki"
+	cardPKI    = cardDir + "/pki"
+	cardBundle = cardDir + "/bundle"
+	// bundleMark holds the fingerprint of the client certificate that is on
+	// the card until its first use.
+	bundleMark = stateDir + "/card-bundle"
+	// ownClientLife is how long the client certificate is valid that a node
+	// with its own CA leaves on its card.
+	ownClientLife = 365 * 24 * time.Hour
+)
+
+// identity is the node's PKI.
+type identity struct {
+	node *pki.Node
+	// cardBundle is the fingerprint of the client certificate that waits on
+	// the card; empty when there is none.
+	cardBundle string
+}
+
+// loadIdentity takes the PKI from STATE, or else from the card, and otherwise
+// makes one, once. Key material that is there and not whole is an error: a
+// node that re-keyed itself would lock its owner out.
+func (n *node) loadIdentity() error {
+	node, err := pki.LoadNode(statePKI)
+	if errors.Is(err, pki.ErrNone) {
+		node, err = n.firstIdentity()
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range node.Warnings {
+		n.log.Printf("identity", "%s.", w)
+	}
+	n.identity = &identity{node: node}
+	if mark, err := os.ReadFile(bundleMark); err == nil {
+		n.identity.cardBundle = string(mark)
+	}
+	return nil
+}
+
+// firstIdentity takes the PKI from the card, or makes one, and keeps it in
+// STATE. A card's PKI is of use without STATE; one that would be forgotten
+// with the next restart is not made.
+func (n *node) firstIdentity() (*pki.Node, error) {
+	_, stateErr := os.Stat(stateMarker)
+	node, err := pki.LoadNode(cardPKI)
+	if errors.Is(err, pki.ErrNone) {
+		if stateErr != nil {
+			return nil, fmt.Errorf("make the node's own CA: STATE, which would keep it, is not mounted: %w", stateErr)
+		}
+		return n.makeIdentity()
+	}
+	if err != nil || stateErr != nil {
+		return node, err
+	}
+	return node, keepIdentity(node)
+}
+
+// keepIdentity writes the PKI to STATE in one step: a directory that is there
+// is whole.
+func keepIdentity(node *pki.Node) error {
+	staged := statePKI + ".new"
+	if err := os.RemoveAll(staged); err != nil {
+		return fmt.Errorf("keep the identity in STATE: %w", err)
+	}
+	if err := pki.WriteNode(staged, node); err != nil {
+		return fmt.Errorf("keep the identity in STATE: %w", err)
+	}
+	if err := os.Rename(staged, statePKI); err != nil {
+		return fmt.Errorf("keep the identity in STATE: %w", err)
+	}
+	return syncDir(stateDir)
+}
+
+// makeIdentity makes the node's own CA and leaves a client bundle on the card
+// for its owner. The bundle comes first: a cut after it costs nothing, since
+// the next boot begins anew, but a CA without any client could not be reached.
+func (n *node) makeIdentity() (*pki.Node, error) {
+	now := time.Unix(0, n.clock.Now())
+	ca, err := pki.NewCA("machined "+n.hostname(), now, rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	node, err := ca.IssueNode([]string{n.hostname()}, now)
+	if err != nil {
+		return nil, err
+	}
+	node.CA = ca
+	client, err := ca.IssueClient("owner of "+n.hostname(), []pki.Role{pki.RoleAdmin}, ownClientLife, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.writeCard(func() error { return writeBundle(client) }); err != nil {
+		return nil, fmt.Errorf("leave the client bundle on the card: %w", err)
+	}
+	if err := os.WriteFile(bundleMark, []byte(pki.Fingerprint(client.Cert)), 0o600); err != nil {
+		return nil, err
+	}
+	if err := keepIdentity(node); err != nil {
+		return nil, err
+	}
+	n.log.Printf("identity", "This node made its own CA; the admin's bundle is on the boot partition in machined/bundle until its first use.")
+	return node, nil
+}
+
+func writeBundle(client *pki.Bundle) error {
+	// Remains of a first boot that was cut.
+	if err := os.RemoveAll(cardBundle); err != nil {
+		return err
+	}
+	return pki.WriteBundle(cardBundle, client)
+}
+
+// clearCard removes the client bundle from the card after its first use, so
+// that who finds the card later finds no key.
+func (n *node) clearCard() {
+	n.mu.Lock()
+	used := n.usedCard
+	n.usedCard = false
+	n.mu.Unlock()
+	if !used || n.identity.cardBundle == "" {
+		return
+	}
+	if err := n.writeCard(func() error { return os.RemoveAll(cardBundle) }); err != nil {
+		n.log.Printf("identity", "The client bundle is still on the card: %v.", err)
+		return
+	}
+	n.identity.cardBundle = ""
+	if err := os.Remove(bundleMark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		n.log.Printf("identity", "%v.", err)
+	}
+	n.log.Printf("identity", "The client bundle was used and is off the card.")
+}
+
+// writeCard runs write with the boot partition writable, and leaves it
+// read-only and on the disk.
+func (n *node) writeCard(write func() error) error {
+	const flags = hal.NoSuid | hal.NoDev | hal.NoExec | hal.Remount
+	remount := func(extra hal.MountFlags) error {
+		return n.mounts.Mount(hal.Mount{Source: n.boot.BootPartition, Target: bootDir, FSType: "vfat", Flags: flags | extra, Data: bootOptions})
+	}
+	if err := remount(0); err != nil {
+		return err
+	}
+	err := write()
+	n.mounts.Sync()
+	return errors.Join(err, remount(hal.ReadOnly))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := unix.Fsync(int(d.Fd())); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}
+
+// imageID returns the SHA-256 of the running slot's system image, as its
+// manifest has it; empty when there is none.
+func (n *node) imageID() string {
+	b, err := os.ReadFile(filepath.Join(bootDir, n.boot.Slot, "manifest.json"))
+	if err != nil {
+		return ""
+	}
+	var m struct {
+		Files []struct{ Path, SHA256 string }
+	}
+	if json.Unmarshal(b, &m) != nil {
+		return ""
+	}
+	for _, f := range m.Files {
+		if f.Path == systemFile {
+			return f.SHA256
+		}
+	}
+	return ""
+}

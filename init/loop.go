@@ -1,0 +1,137 @@
+package main
+
+import (
+	"time"
+
+	"machined/init/supervise"
+	"machined/reconcile/resource"
+)
+
+const (
+	// idlePass is the longest sleep of the loop. Links and services wake it by
+	// themselves; this bounds what a missed event can cost.
+	idlePass = 5 * time.Second
+	// troublePass is the pace of tries while something does not work.
+	troublePass = time.Second
+	// shutdownDeadline bounds the whole way down, whatever services do.
+	shutdownDeadline = 90 * time.Second
+)
+
+// loop runs until an ending is asked for.
+func (n *node) loop() request {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if r := n.requested(); r != nil {
+			return *r
+		}
+		timer.Reset(n.pass())
+		select {
+		case <-n.kicks:
+		case <-timer.C:
+		}
+	}
+}
+
+// pass does what is due, publishes, and returns how long the loop may sleep.
+// The watchdog is fed here and nowhere else: a loop that hangs is a node that
+// must be reset.
+func (n *node) pass() time.Duration {
+	wait := idlePass
+	n.network.step()
+	if len(n.network.troubles) > 0 {
+		wait = troublePass
+	}
+	now := n.clock.SinceBoot()
+	wait = min(wait, time.Duration(n.supervisor.Step(now)-now))
+	n.publishServices()
+	n.clearCard()
+	n.feed()
+	if n.boot.WatchdogSecs > 0 {
+		wait = min(wait, time.Duration(n.boot.WatchdogSecs)*time.Second/3)
+	}
+	return max(wait, 0)
+}
+
+func (n *node) feed() {
+	if n.watchdog == nil {
+		return
+	}
+	if err := n.watchdog.Feed(); err != nil {
+		n.log.Printf("watchdog", "%v.", err)
+	}
+}
+
+// publishServices publishes the supervised services and machined's own.
+func (n *node) publishServices() {
+	services := []resource.Resource{n.apiStatus}
+	for _, s := range n.supervisor.Status() {
+		services = append(services, resource.ServiceStatus{
+			ServiceID: s.ID, State: s.State.String(), Healthy: s.State == supervise.Running, Message: s.Message,
+		})
+	}
+	n.out.set(resource.ServiceStatusKind, services)
+}
+
+// down stops everything in reverse order and leaves the disks clean.
+func (n *node) down(r request) {
+	deadline := time.Now().Add(shutdownDeadline)
+	n.log.Printf("shutdown", "Going down, asked by %s.", r.by)
+	n.stopServices(deadline)
+	if n.server != nil {
+		n.server.Stop(2 * time.Second)
+	}
+	n.feed()
+	n.unmountAll()
+	if n.watchdog != nil && r.end == powerOff {
+		// A machine that stays off must not be reset; one that restarts keeps
+		// the watchdog, should the restart hang.
+		if err := n.watchdog.Disarm(); err != nil {
+			n.log.Printf("watchdog", "%v.", err)
+		}
+	}
+	n.log.Printf("shutdown", "Done.")
+}
+
+// stopServices stops the services in reverse order of their dependencies.
+func (n *node) stopServices(deadline time.Time) {
+	n.supervisor.Stop()
+	for {
+		now := n.clock.SinceBoot()
+		wait := min(time.Duration(n.supervisor.Step(now)-now), time.Second)
+		n.publishServices()
+		n.feed()
+		if n.supervisor.Done() {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.log.Printf("shutdown", "Services are still running after %s; going on without them.", shutdownDeadline)
+			return
+		}
+		select {
+		case <-n.kicks:
+		case <-time.After(max(wait, 0)):
+		}
+	}
+}
+
+// unmountAll unmounts what holds data, the last mounted first. What is busy is
+// detached lazily; the root and the kernel's file systems stay.
+func (n *node) unmountAll() {
+	n.mounts.Sync()
+	all, err := n.mounts.List()
+	if err != nil {
+		n.log.Printf("shutdown", "%v.", err)
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		m := all[i]
+		if m.Target == "/" || m.ReadOnly || m.FSType != "ext4" && m.FSType != "vfat" {
+			continue
+		}
+		if err := n.mounts.Unmount(m.Target, false); err != nil {
+			n.log.Printf("shutdown", "Detaching %s, which is in use: %v.", m.Target, err)
+			_ = n.mounts.Unmount(m.Target, true)
+		}
+	}
+	n.mounts.Sync()
+}

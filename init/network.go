@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"machined/hal"
+	"machined/hal/linux"
+	"machined/init/config"
+	"machined/reconcile/resource"
+)
+
+const (
+	resolvConf = "/run/machined/resolv.conf" // /etc/resolv.conf leads here
+	// dhcpMetric leaves room for routes of the config that should win.
+	dhcpMetric = 1024
+	loopback   = "lo"
+)
+
+// network brings the links of the config up, and publishes what it sees. Its
+// methods belong to the loop, save where they say otherwise.
+type network struct {
+	links    hal.Links
+	out      *published
+	say      func(format string, args ...any)
+	spawn    func(name string, run func())
+	kick     func()
+	config   config.Network
+	hostname string
+
+	configured map[string]uint32 // link name → index that was configured
+	leases     map[string]lease  // link name → lease that is applied
+	cancels    map[string]context.CancelFunc
+	troubles   map[string]string // link name → last trouble, said once
+
+	mu      sync.Mutex
+	granted map[string]*lease // leases that wait for the loop; nil: expired
+	failed  map[string]error
+}
+
+func newNetwork(links hal.Links, out *published, cfg config.Network, hostname string) *network {
+	return &network{
+		links: links, out: out, config: cfg, hostname: hostname,
+		configured: make(map[string]uint32), leases: make(map[string]lease),
+		cancels: make(map[string]context.CancelFunc), troubles: make(map[string]string),
+		granted: make(map[string]*lease), failed: make(map[string]error),
+	}
+}
+
+// step configures the links that have appeared and publishes the statuses.
+func (n *network) step() {
+	links, err := n.links.List()
+	if err != nil {
+		n.trouble("", err)
+		return
+	}
+	n.forget(links)
+	for _, l := range links {
+		if index, done := n.configured[l.Name]; done && index == l.Index {
+			continue
+		}
+		if err := n.configure(l); err != nil {
+			n.trouble(l.Name, err)
+			continue
+		}
+		n.configured[l.Name] = l.Index
+		delete(n.troubles, l.Name)
+	}
+	n.takeLeases(links)
+	n.publish()
+}
+
+// forget drops what was known of links that are gone, so that one which comes
+// back is configured anew.
+func (n *network) forget(links []hal.Link) {
+	for name, index := range n.configured {
+		if slices.ContainsFunc(links, func(l hal.Link) bool { return l.Name == name && l.Index == index }) {
+			continue
+		}
+		n.say("%s is gone.", name)
+		delete(n.configured, name)
+		delete(n.leases, name)
+		if cancel := n.cancels[name]; cancel != nil {
+			cancel()
+			delete(n.cancels, name)
+		}
+	}
+}
+
+// configure applies the config of one link. What is there already stays.
+func (n *network) configure(l hal.Link) error {
+	if l.Name == loopback {
+		return n.links.SetUp(l.Index, true)
+	}
+	i := slices.IndexFunc(n.config.Interfaces, func(c config.Interface) bool { return c.Name == l.Name })
+	if i < 0 {
+		if !l.Wired {
+			return nil
+		}
+		// A wired link that the config does not name gets its address by DHCP.
+		return n.configureAs(l, config.Interface{Name: l.Name, Up: true, DHCP4: true})
+	}
+	return n.configureAs(l, n.config.Interfaces[i])
+}
+
+func (n *network) configureAs(l hal.Link, c config.Interface) error {
+	if c.MTU != 0 && c.MTU != l.MTU {
+		if err := n.links.SetMTU(l.Index, c.MTU); err != nil {
+			return err
+		}
+	}
+	if err := n.links.SetUp(l.Index, c.Up); err != nil {
+		return err
+	}
+	if !c.Up {
+		return nil
+	}
+	for _, a := range c.Addresses {
+		if err := n.links.AddAddress(l.Index, linux.PrefixFrom(a)); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.Routes {
+		route := hal.Route{Link: l.Index, Destination: linux.PrefixFrom(r.To), Gateway: linux.AddressFrom(r.Via), Metric: r.Metric}
+		if err := n.links.AddRoute(route); err != nil {
+			return err
+		}
+	}
+	n.say("%s is up.", l.Name)
+	if c.DHCP4 {
+		n.startDHCP(l.Name)
+	}
+	return nil
+}
+
+func (n *network) startDHCP(link string) {
+	if n.cancels[link] != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n.cancels[link] = cancel
+	n.spawn("dhcp "+link, func() {
+		leaseLink(ctx, link, n.hostname, func(l *lease) {
+			n.mu.Lock()
+			n.granted[link] = l
+			delete(n.failed, link)
+			n.mu.Unlock()
+			n.kick()
+		}, func(err error) {
+			n.mu.Lock()
+			n.failed[link] = err
+			n.mu.Unlock()
+			n.kick()
+		})
+	})
+}
+
+// takeLeases applies the leases that DHCP brought since the last step.
+func (n *network) takeLeases(links []hal.Link) {
+	n.mu.Lock()
+	granted, failed := n.granted, n.failed
+	n.granted, n.failed = make(map[string]*lease), make(map[string]error)
+	n.mu.Unlock()
+	for name, err := range failed {
+		n.trouble(name, err)
+	}
+	for name, l := range granted {
+		i := slices.IndexFunc(links, func(l hal.Link) bool { return l.Name == name })
+		if i < 0 {
+			continue
+		}
+		if err := n.applyLease(links[i], l); err != nil {
+			n.trouble(name, err)
+		}
+	}
+}
+
+// applyLease replaces the link's lease by l; nil only takes the old one away.
+func (n *network) applyLease(link hal.Link, l *lease) error {
+	old, had := n.leases[link.Name]
+	if had && (l == nil || old.address != l.address) {
+		delete(n.leases, link.Name)
+		n.say("%s lost its lease of %s.", link.Name, linux.FormatPrefix(old.address))
+		if err := n.links.RemoveAddress(link.Index, old.address); err != nil {
+			return err
+		}
+	}
+	if l == nil {
+		return nil
+	}
+	if l.mtu != 0 && l.mtu != link.MTU {
+		if err := n.links.SetMTU(link.Index, l.mtu); err != nil {
+			n.trouble(link.Name, err) // the lease is of use all the same
+		}
+	}
+	if err := n.links.AddAddress(link.Index, l.address); err != nil {
+		return err
+	}
+	if l.gateway.Len != 0 {
+		route := hal.Route{Link: link.Index, Destination: hal.Prefix{Address: hal.Address{Len: 4}}, Gateway: l.gateway, Metric: dhcpMetric}
+		if err := n.links.AddRoute(route); err != nil {
+			return err
+		}
+	}
+	n.leases[link.Name] = *l
+	if !had || old.address != l.address {
+		n.say("%s has the address %s by DHCP, gateway %s.", link.Name, linux.FormatPrefix(l.address), linux.FormatAddress(l.gateway))
+	}
+	return n.writeResolvConf()
+}
+
+// writeResolvConf lists the servers of the config, or else those of DHCP.
+func (n *network) writeResolvConf() error {
+	servers, search := n.config.Nameservers, n.config.Search
+	for _, l := range n.leases {
+		if len(n.config.Nameservers) == 0 {
+			servers = append(servers, l.nameservers...)
+		}
+		if len(n.config.Search) == 0 {
+			search = append(search, l.search...)
+		}
+	}
+	return replaceFile(resolvConf, formatResolvConf(servers, search))
+}
+
+// formatResolvConf follows resolv.conf(5).
+func formatResolvConf(servers []netip.Addr, search []string) []byte {
+	var b bytes.Buffer
+	for _, s := range servers {
+		fmt.Fprintf(&b, "nameserver %s\n", s)
+	}
+	if len(search) > 0 {
+		b.WriteString("search")
+		for _, s := range search {
+			b.WriteString(" " + s)
+		}
+		b.WriteString("\n")
+	}
+	return b.Bytes()
+}
+
+// replaceFile swaps the file's contents in one step, for readers that may come
+// at any time. It is for tmpfs: nothing is synced.
+func replaceFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// trouble says what is wrong with a link, once until it changes.
+func (n *network) trouble(link string, err error) {
+	if n.troubles[link] != err.Error() {
+		n.troubles[link] = err.Error()
+		n.say("%v; trying again.", err)
+	}
+}
+
+func (n *network) publish() {
+	links, err := n.links.List()
+	if err != nil {
+		return
+	}
+	var linkStatus, addressStatus, routeStatus []resource.Resource
+	names := make(map[uint32]string)
+	for _, l := range links {
+		names[l.Index] = l.Name
+		linkStatus = append(linkStatus, resource.LinkStatus{Name: l.Name, Up: l.Up, MTU: l.MTU, MAC: l.MAC})
+		addresses, _ := n.links.Addresses(l.Index)
+		for _, a := range addresses {
+			addressStatus = append(addressStatus, resource.AddressStatus{Link: l.Name, Address: linux.FormatPrefix(a)})
+		}
+	}
+	routes, _ := n.links.Routes()
+	for _, r := range routes {
+		routeStatus = append(routeStatus, resource.RouteStatus{
+			Link: names[r.Link], Destination: linux.FormatPrefix(r.Destination),
+			Gateway: linux.FormatAddress(r.Gateway), Metric: r.Metric,
+		})
+	}
+	n.out.set(resource.LinkStatusKind, linkStatus)
+	n.out.set(resource.AddressStatusKind, addressStatus)
+	n.out.set(resource.RouteStatusKind, routeStatus)
+}

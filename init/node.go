@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"machined/api"
+	"machined/hal"
+	"machined/hal/linux"
+	"machined/init/config"
+	"machined/init/console"
+	"machined/init/sequence"
+	"machined/init/supervise"
+	"machined/reconcile/resource"
+)
+
+// node is a running stage 2. Its fields belong to the loop's goroutine, save
+// those under mu.
+type node struct {
+	log       *console.Log
+	boot      handover
+	clock     hal.Clock
+	host      hal.Host
+	mounts    hal.Mounts
+	power     hal.Power
+	watchdog  hal.Watchdog // nil when there is none
+	processes hal.Processes
+	disks     hal.Disks
+	links     hal.Links
+
+	loaded     config.Loaded
+	volumes    []resource.Resource
+	out        published
+	network    *network
+	supervisor *supervise.Supervisor
+	identity   *identity
+	server     *api.Server
+	apiStatus  resource.ServiceStatus
+	kicks      chan struct{}
+	lock       sequence.Lock
+
+	mu       sync.Mutex
+	wanted   *request // an ending that was asked for
+	usedCard bool     // the card's client bundle has authenticated
+}
+
+// request is an ending and who asked for it.
+type request struct {
+	end ending
+	by  string
+}
+
+// say returns a printer for a component.
+func (n *node) say(component string) func(string, ...any) {
+	return func(format string, args ...any) { n.log.Printf(component, format, args...) }
+}
+
+// kick makes the loop run its next pass now.
+func (n *node) kick() {
+	select {
+	case n.kicks <- struct{}{}:
+	default:
+	}
+}
+
+// respawnDelay is the pause after a background task that panicked.
+const respawnDelay = 5 * time.Second
+
+// spawn runs a background task. One that panics is reported and started again:
+// it must not take PID 1 with it.
+func (n *node) spawn(name string, run func()) {
+	go func() {
+		for {
+			err := guarded(func() error { run(); return nil })
+			if err == nil {
+				return
+			}
+			n.log.Printf(name, "Starting again after %s: %v.", respawnDelay, err)
+			keepCrash(fmt.Errorf("%s: %w", name, err))
+			time.Sleep(respawnDelay)
+		}
+	}()
+}
+
+// ask requests an ending. It may be called from any goroutine.
+func (n *node) ask(end ending, by string) error {
+	priority := sequence.Reboot
+	if end == powerOff {
+		priority = sequence.Shutdown
+	}
+	if err := n.lock.Take(priority); err != nil {
+		return fmt.Errorf("%w: %w", api.ErrBusy, err)
+	}
+	n.mu.Lock()
+	n.wanted = &request{end: end, by: by}
+	n.mu.Unlock()
+	n.kick()
+	return nil
+}
+
+func (n *node) requested() *request {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wanted
+}
+
+// The methods below implement api.Node; they run on the API's goroutines.
+
+func (n *node) Version() api.Version {
+	v := api.Version{Version: version, ImageID: n.imageID(), Board: n.boot.Board, Slot: n.boot.Slot}
+	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		v.BootID = strings.TrimSpace(string(b))
+	}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		v.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	return v
+}
+
+func (n *node) List(kind resource.Kind) []resource.Resource { return n.out.list(kind) }
+
+func (n *node) Reboot(by string) error   { return n.ask(restart, by) }
+func (n *node) Shutdown(by string) error { return n.ask(powerOff, by) }
+
+func (n *node) Used(fingerprint string) {
+	if n.identity == nil || n.identity.cardBundle == "" || fingerprint != n.identity.cardBundle {
+		return
+	}
+	n.mu.Lock()
+	first := !n.usedCard
+	n.usedCard = true
+	n.mu.Unlock()
+	if first {
+		n.kick()
+	}
+}
+
+var _ api.Node = (*node)(nil)
+
+// newNode returns a node on the real drivers.
+func newNode(log *console.Log, h handover) (*node, error) {
+	links, err := linux.NewLinks()
+	if err != nil {
+		return nil, err
+	}
+	n := &node{
+		log: log, boot: h, clock: linux.Clock{}, host: linux.Host{ProcSys: "/proc/sys"},
+		mounts: linux.Mounts{}, power: linux.Power{}, disks: linux.Disks{}, links: links,
+		processes: linux.NewProcesses(linux.NewReaper()), kicks: make(chan struct{}, 1),
+	}
+	if h.WatchdogFD >= 0 {
+		n.watchdog = linux.InheritWatchdog(watchdogPath, h.WatchdogFD)
+	}
+	return n, nil
+}

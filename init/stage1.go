@@ -1,0 +1,235 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"machined/board"
+	"machined/hal"
+	"machined/hal/linux"
+	"machined/init/bootpart"
+	"machined/init/console"
+)
+
+const (
+	bootDir    = "/boot"    // the boot partition, read-only
+	newRoot    = "/newroot" // the slot's squashfs, before the switch
+	systemFile = "system.squashfs"
+	program    = "/sbin/machined" // in the squashfs
+
+	// bootOptions keep keys from other users: FAT has no owners.
+	bootOptions = "umask=0077"
+
+	watchdogPath    = "/dev/watchdog"
+	watchdogTimeout = 15 // seconds; the most that a Raspberry Pi can
+	// cardWait bounds the wait for a boot partition that appears late. Past it
+	// the node restarts: a card may need the reset.
+	cardWait = 2 * time.Minute
+	cardPoll = 50 * time.Millisecond
+)
+
+// stage1 runs from the initramfs: it finds the slot that the firmware chose
+// and replaces itself by the same program from there. It returns only with an
+// error.
+func stage1(log *console.Log, m hal.Mounts) error {
+	if err := mountKernel(m); err != nil {
+		return err
+	}
+	cmdline, err := os.ReadFile("/proc/cmdline")
+	if err != nil {
+		return fmt.Errorf("read the kernel's arguments: %w", err)
+	}
+	args := parseBootArgs(string(cmdline))
+	h := handover{Slot: args.Slot, WatchdogFD: -1}
+	dog := linux.NewWatchdog(watchdogPath)
+	if args.Watchdog {
+		h.WatchdogSecs, err = dog.Start(watchdogTimeout)
+		h.WatchdogFD = dog.FD()
+		if err != nil {
+			log.Printf("watchdog", "There is none: %v.", err)
+		}
+	}
+	b, err := findBoard(args)
+	if err != nil {
+		return err
+	}
+	h.Board = b.Name
+	if h.Slot == "" {
+		h.Slot = "A"
+		log.Printf("boot", "The kernel's arguments name no slot (machined.slot=); trying A.")
+	}
+	part, err := waitForBoot(log, m, dog, b)
+	if err != nil {
+		return err
+	}
+	h.BootPartition, h.BootDisk = "/dev/"+part.Name, part.Disk
+	if err := mountSystem(m, h.Slot); err != nil {
+		return err
+	}
+	log.Printf("boot", "Slot %s of %s on %s.", h.Slot, h.BootPartition, b.Name)
+	log.Flush(time.Second)
+	return switchRoot(m, h)
+}
+
+// mountKernel mounts what the kernel offers. Only /dev may be there already
+// (CONFIG_DEVTMPFS_MOUNT does not reach an initramfs).
+func mountKernel(m hal.Mounts) error {
+	for _, mnt := range []hal.Mount{
+		{Source: "proc", Target: "/proc", FSType: "proc", Flags: hal.NoSuid | hal.NoDev | hal.NoExec},
+		{Source: "sysfs", Target: "/sys", FSType: "sysfs", Flags: hal.NoSuid | hal.NoDev | hal.NoExec},
+		{Source: "devtmpfs", Target: "/dev", FSType: "devtmpfs", Flags: hal.NoSuid, Data: "mode=0755"},
+		{Source: "tmpfs", Target: "/run", FSType: "tmpfs", Flags: hal.NoSuid | hal.NoDev, Data: "mode=0755,size=16m"},
+	} {
+		if err := os.MkdirAll(mnt.Target, 0o755); err != nil {
+			return err
+		}
+		if err := m.Mount(mnt); err != nil && !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+	}
+	return nil
+}
+
+func findBoard(args bootArgs) (board.Board, error) {
+	if args.Board != "" {
+		b, ok := board.ByName(args.Board)
+		if !ok {
+			return board.Board{}, fmt.Errorf("find the board: machined.board=%s is unknown; known are %s", args.Board, board.Names())
+		}
+		return b, nil
+	}
+	facts := board.Facts{Arch: runtime.GOARCH}
+	// Absent without a device tree.
+	facts.Compatible, _ = os.ReadFile("/proc/device-tree/compatible")
+	_, err := os.Stat("/sys/firmware/efi")
+	facts.EFI = err == nil
+	b, ok := board.Detect(facts)
+	if !ok {
+		return board.Board{}, fmt.Errorf("find the board: no row matches arch=%s efi=%v compatible=%q; add machined.board=NAME to the kernel's arguments (known: %s)",
+			facts.Arch, facts.EFI, facts.Compatible, board.Names())
+	}
+	return b, nil
+}
+
+// waitForBoot mounts the boot partition at bootDir once it is there. Cards and
+// USB disks may appear seconds after the kernel starts PID 1.
+func waitForBoot(log *console.Log, m hal.Mounts, dog hal.Watchdog, b board.Board) (bootpart.Partition, error) {
+	want := bootpart.Want{DiskPrefix: b.BootDisk, UUID: loaderPartition(log, m, b)}
+	started := time.Now()
+	nextReport := 2 * time.Second
+	for {
+		part, ok := bootpart.Find(os.DirFS("/sys"), readSector, want)
+		if ok {
+			err := mountBoot(m, "/dev/"+part.Name)
+			if err == nil {
+				return part, nil
+			}
+			log.Printf("boot", "Trying again: %v.", err)
+		}
+		waited := time.Since(started)
+		if waited > cardWait {
+			return bootpart.Partition{}, fmt.Errorf("find the boot partition: no FAT32 volume labelled %s after %s; is the card or disk in place?", bootpart.Label, cardWait)
+		}
+		if waited > nextReport {
+			log.Printf("boot", "Waiting for the boot partition (FAT32, label %s) for %s.", bootpart.Label, waited.Round(time.Second))
+			nextReport *= 2
+		}
+		// Nothing else can hang here, so the wait itself counts as progress.
+		_ = dog.Feed()
+		time.Sleep(cardPoll)
+	}
+}
+
+func mountBoot(m hal.Mounts, device string) error {
+	if err := os.MkdirAll(bootDir, 0o755); err != nil {
+		return err
+	}
+	return m.Mount(hal.Mount{
+		Source: device, Target: bootDir, FSType: "vfat",
+		Flags: hal.ReadOnly | hal.NoSuid | hal.NoDev | hal.NoExec,
+		Data:  bootOptions,
+	})
+}
+
+// loaderPartition asks the loader which partition it came from, so that a
+// second disk with an image of ours is not taken instead.
+func loaderPartition(log *console.Log, m hal.Mounts, b board.Board) string {
+	if b.Firmware != board.UEFI {
+		return ""
+	}
+	const dir = "/sys/firmware/efi/efivars"
+	err := m.Mount(hal.Mount{Source: "efivarfs", Target: dir, FSType: "efivarfs", Flags: hal.ReadOnly | hal.NoSuid | hal.NoDev | hal.NoExec})
+	if err != nil {
+		log.Printf("boot", "EFI variables are out of reach, so the boot partition is found by label alone: %v.", err)
+		return ""
+	}
+	variable, err := os.ReadFile(dir + "/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "" // not started by systemd-boot
+	}
+	uuid, err2 := bootpart.LoaderPartition(variable)
+	if err = errors.Join(err, err2); err != nil {
+		log.Printf("boot", "The loader's partition is unknown, so it is found by label alone: %v.", err)
+		return ""
+	}
+	return uuid
+}
+
+func readSector(name string) ([]byte, error) {
+	f, err := os.Open(filepath.Join("/dev", name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sector := make([]byte, 512)
+	_, err = f.ReadAt(sector, 0)
+	return sector, err
+}
+
+// mountSystem mounts the slot's squashfs at newRoot.
+func mountSystem(m hal.Mounts, slot string) error {
+	file := filepath.Join(bootDir, slot, systemFile)
+	device, release, err := m.AttachLoop(file)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := os.MkdirAll(newRoot, 0o755); err != nil {
+		return err
+	}
+	return m.Mount(hal.Mount{Source: device, Target: newRoot, FSType: "squashfs", Flags: hal.ReadOnly | hal.NoDev})
+}
+
+// switchRoot makes newRoot the root, frees the initramfs, which would take its
+// size in RAM for ever, and executes the program from there.
+func switchRoot(m hal.Mounts, h handover) error {
+	for _, dir := range []string{bootDir, "/proc", "/sys", "/dev", "/run"} {
+		if err := m.Mount(hal.Mount{Source: dir, Target: newRoot + dir, Flags: hal.Move}); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll("/init"); err != nil {
+		return fmt.Errorf("free the initramfs: %w", err)
+	}
+	if err := os.Chdir(newRoot); err != nil {
+		return err
+	}
+	if err := m.Mount(hal.Mount{Source: newRoot, Target: "/", Flags: hal.Move}); err != nil {
+		return err
+	}
+	if err := unix.Chroot("."); err != nil {
+		return fmt.Errorf("switch root: %w", err)
+	}
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	err := unix.Exec(program, []string{program, "stage2"}, h.environ())
+	return fmt.Errorf("execute %s of slot %s: %w", program, h.Slot, err)
+}

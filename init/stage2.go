@@ -1,0 +1,300 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"machined/api"
+	"machined/api/pki"
+	"machined/hal"
+	"machined/init/config"
+	"machined/init/console"
+	"machined/init/sequence"
+	"machined/init/supervise"
+	"machined/init/volume"
+	"machined/reconcile/resource"
+)
+
+const (
+	stateDir = "/system/state"
+	// stateMarker exists where STATE is mounted: the mount point is on a
+	// read-only root, so nothing else can make it.
+	stateMarker   = stateDir + "/.machined"
+	stateTemplate = "/usr/share/machined/state.ext4.gz"
+	configName    = "config.yaml"
+	cardDir       = bootDir + "/machined" // ours on the boot partition
+	imageConfig   = "/etc/machined/config.yaml"
+	cgroupDir     = "/sys/fs/cgroup"
+)
+
+// stage2 is the node: it boots, runs until an ending is asked for, and goes
+// down. It returns with the machine ready to be reset or switched off.
+func stage2(log *console.Log) (ending, error) {
+	h, err := parseHandover(os.Environ())
+	if err != nil {
+		return restart, err
+	}
+	n, err := newNode(log, h)
+	if err != nil {
+		return restart, err
+	}
+	n.feed()
+	n.watchSignals()
+	if err := sequence.Run(n.bootTasks(), n.taskFailed); err != nil {
+		return restart, err
+	}
+	n.log.Printf("boot", "Done: machined %s, slot %s, config from %s.", version, h.Slot, n.loaded.Source)
+	n.down(n.loop())
+	return n.requested().end, nil
+}
+
+// bootTasks are the steps from the switched root to the loop. Most are
+// optional: a node with an API and one thing broken can be repaired from afar.
+func (n *node) bootTasks() []sequence.Task {
+	return []sequence.Task{
+		{Name: "mounts", Run: n.mountRest},
+		{Name: "ctrl-alt-del", Optional: true, Run: n.power.CatchCtrlAltDel},
+		{Name: "cgroups", Optional: true, Run: enterInitScope},
+		{Name: "clock", Optional: true, Run: n.raiseClock},
+		{Name: "state", Optional: true, Run: n.mountState},
+		{Name: "config", Run: n.loadConfig},
+		{Name: "network", Run: n.startNetwork},
+		{Name: "identity", Optional: true, Run: n.loadIdentity},
+		{Name: "api", Optional: true, Run: n.startAPI},
+		{Name: "hostname", Optional: true, Run: n.setHostname},
+		{Name: "sysctls", Optional: true, Run: n.setSysctls},
+		{Name: "services", Run: n.prepareServices},
+		{Name: "power button", Optional: true, Run: n.watchPowerButton},
+	}
+}
+
+func (n *node) taskFailed(task string, err error) {
+	n.log.Printf(task, "%v.", err)
+	var p *sequence.PanicError
+	if errors.As(err, &p) {
+		keepCrash(fmt.Errorf("boot task %s: %w\n%s", task, err, p.Stack))
+	}
+}
+
+// watchSignals maps the signals that reach PID 1: Ctrl-Alt-Del comes as
+// SIGINT, a power failure as SIGPWR. SIGTERM restarts, since a remote board
+// that goes off because of a stray kill would stay off.
+func (n *node) watchSignals() {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGPWR)
+	n.spawn("signals", func() {
+		for s := range signals {
+			end := restart
+			if s == unix.SIGPWR {
+				end = powerOff
+			}
+			if err := n.ask(end, s.String()); err != nil {
+				n.log.Printf("signals", "%v.", err)
+			}
+		}
+	})
+}
+
+func (n *node) watchPowerButton() error {
+	watchPowerButton(n.spawn, func() {
+		if err := n.ask(powerOff, "the power button"); err != nil {
+			n.log.Printf("power button", "%v.", err)
+		}
+	})
+	return nil
+}
+
+// mountRest mounts what payloads expect beside that which stage 1 mounted.
+func (n *node) mountRest() error {
+	for _, m := range []hal.Mount{
+		{Source: "devpts", Target: "/dev/pts", FSType: "devpts", Flags: hal.NoSuid | hal.NoExec, Data: "mode=0620,ptmxmode=0666"},
+		{Source: "tmpfs", Target: "/dev/shm", FSType: "tmpfs", Flags: hal.NoSuid | hal.NoDev, Data: "mode=1777"},
+		{Source: "tmpfs", Target: "/tmp", FSType: "tmpfs", Flags: hal.NoSuid | hal.NoDev, Data: "mode=1777,size=10%"},
+		{Source: "cgroup2", Target: cgroupDir, FSType: "cgroup2", Flags: hal.NoSuid | hal.NoDev | hal.NoExec},
+	} {
+		if filepath.Dir(m.Target) == "/dev" {
+			if err := os.MkdirAll(m.Target, 0o755); err != nil {
+				n.log.Printf("mounts", "%v.", err)
+				continue
+			}
+		}
+		if err := n.mounts.Mount(m); err != nil {
+			n.log.Printf("mounts", "%v.", err)
+		}
+	}
+	return os.MkdirAll("/run/machined", 0o755)
+}
+
+// enterInitScope moves machined out of the root cgroup, which must be empty
+// before controllers can be handed down.
+func enterInitScope() error {
+	scope := filepath.Join(cgroupDir, "init")
+	if err := os.MkdirAll(scope, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(scope, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644)
+}
+
+// raiseClock keeps the clock from standing before the sources' time or the
+// making of the certificates on the card.
+func (n *node) raiseClock() error {
+	floor := builtAt()
+	if seed, err := pki.LoadNode(cardPKI); err == nil {
+		// A certificate starts a day before its making.
+		if made := seed.Cert.NotBefore.Add(24 * time.Hour); made.After(floor) {
+			floor = made
+		}
+	}
+	stepped, err := floorClock(n.clock, floor)
+	if stepped {
+		n.log.Printf("clock", "The clock stood before %s and was set to it.", floor.UTC().Format(time.RFC3339))
+	}
+	return err
+}
+
+// mountState mounts STATE, which a first boot makes.
+func (n *node) mountState() (err error) {
+	status := resource.VolumeStatus{Name: volume.Name, FS: "ext4", Label: volume.Name, Phase: "Ready"}
+	defer func() {
+		if err != nil {
+			status.Phase = "Failed: " + err.Error()
+		}
+		n.out.set(resource.VolumeStatusKind, []resource.Resource{status})
+	}()
+	if n.boot.BootDisk == "" {
+		return errors.New("the node has no boot disk, so nothing outlives a restart")
+	}
+	path := "/dev/" + n.boot.BootDisk
+	disk, size, err := volume.Open(path)
+	if err != nil {
+		return err
+	}
+	extent, err := volume.Ensure(disk, size, func() (io.ReadCloser, error) { return os.Open(stateTemplate) })
+	if err = errors.Join(err, disk.Close()); err != nil {
+		return fmt.Errorf("provide STATE on %s: %w", path, err)
+	}
+	status.Device, err = n.disks.AddPartition(path, extent.Number, extent.Start, extent.Size)
+	if err != nil {
+		return err
+	}
+	err = n.mounts.Mount(hal.Mount{
+		Source: status.Device, Target: stateDir, FSType: "ext4", Flags: hal.NoSuid | hal.NoDev | hal.NoExec,
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.disks.GrowExt4(stateDir, extent.Size); err != nil {
+		n.log.Printf("state", "%v.", err) // it is of use at its old size
+	}
+	if err := os.Chmod(stateDir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(stateMarker, nil, 0o600)
+}
+
+// loadConfig reads the first valid config and reports the ones passed over.
+func (n *node) loadConfig() error {
+	var sources []config.Source
+	for _, path := range []string{filepath.Join(stateDir, configName), filepath.Join(cardDir, configName), imageConfig} {
+		sources = append(sources, config.Source{Name: path, Read: func() ([]byte, error) { return readConfig(path) }})
+	}
+	n.loaded = config.Load(sources)
+	status := resource.MachineConfig{Source: n.loaded.Source}
+	for _, r := range n.loaded.Rejected {
+		n.log.Printf("config", "%s.", r.Summary())
+		status.Rejected += r.Summary() + "\n"
+		for _, line := range r.Details() {
+			n.log.Printf("config", "%s.", line)
+			status.Rejected += line + "\n"
+		}
+	}
+	for _, w := range n.loaded.Warnings {
+		n.log.Printf("config", "%v.", w)
+	}
+	redacted, err := config.Redact(n.loaded.Raw)
+	if err != nil {
+		return err
+	}
+	status.Bytes = string(redacted)
+	n.out.set(resource.MachineConfigKind, []resource.Resource{status})
+	return nil
+}
+
+// maxConfig is one byte more than a config may have, so that a longer one is
+// seen to be too long without being read.
+const maxConfig = 1<<20 + 1
+
+func readConfig(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxConfig))
+}
+
+const defaultHostname = "machined"
+
+func (n *node) hostname() string {
+	if h := n.loaded.Config.Machine.Hostname; h != "" {
+		return h
+	}
+	return defaultHostname
+}
+
+func (n *node) setHostname() error { return n.host.SetHostname(n.hostname()) }
+
+// setSysctls applies what it can: one bad sysctl must not cost the others.
+func (n *node) setSysctls() error {
+	var errs []error
+	for _, s := range n.loaded.Config.Machine.Sysctls {
+		errs = append(errs, n.host.SetSysctl(s.Key, s.Value))
+	}
+	return errors.Join(errs...)
+}
+
+func (n *node) startNetwork() error {
+	n.network = newNetwork(n.links, &n.out, n.loaded.Config.Machine.Network, n.hostname())
+	n.network.say, n.network.spawn, n.network.kick = n.say("network"), n.spawn, n.kick
+	n.spawn("network", func() {
+		if err := watchLinks(n.kick); err != nil {
+			n.log.Printf("network", "Changes are seen every %s only: %v.", idlePass, err)
+		}
+	})
+	n.network.step()
+	return nil
+}
+
+// startAPI listens before the network is up: the address is any, so whatever
+// link comes first is served.
+func (n *node) startAPI() error {
+	n.apiStatus = resource.ServiceStatus{ServiceID: "api", State: supervise.Failed.String()}
+	if n.identity == nil {
+		n.apiStatus.Message = "no identity; see the console"
+		return errors.New("the API stays off: the node has no identity")
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf(":%d", api.Port))
+	if err != nil {
+		n.apiStatus.Message = err.Error()
+		return fmt.Errorf("start the API: %w", err)
+	}
+	n.server = api.NewServer(n, pki.NodeTLS(n.identity.node, time.Now), func(what string) { n.log.Printf("api", "%s", what) })
+	n.apiStatus.State, n.apiStatus.Healthy = supervise.Running.String(), true
+	n.apiStatus.Message = fmt.Sprintf("listening on port %d", api.Port)
+	n.spawn("api", func() {
+		if err := n.server.Serve(l); err != nil {
+			n.log.Printf("api", "%v.", err)
+		}
+	})
+	n.log.Printf("api", "Listening on port %d as %s.", api.Port, n.hostname())
+	return nil
+}

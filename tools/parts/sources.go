@@ -1,0 +1,152 @@
+package main
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"machined/images/parts"
+)
+
+// kernels takes the kernels, the device trees and the kernel modules.
+func (c *collector) kernels() error {
+	for _, k := range []struct{ name, module string }{
+		{"amd64", "github.com/gokrazy/kernel.amd64"},
+		{"arm64", "github.com/gokrazy/kernel.arm64"},
+		{"rpi", "github.com/gokrazy/kernel.rpi"},
+	} {
+		dir, version, err := c.module(k.module)
+		if err != nil {
+			return err
+		}
+		component := "linux-" + k.name
+		c.index.Components = append(c.index.Components, parts.Component{
+			Name: component, Version: version, License: "GPL-2.0-only WITH Linux-syscall-note", Source: k.module,
+		})
+		vmlinuz := filepath.Join(dir, "vmlinuz")
+		if k.name != "rpi" {
+			if err := c.add(component, "kernel/"+k.name, vmlinuz); err != nil {
+				return err
+			}
+			continue
+		}
+		// The firmware unpacks gzip; raw, the kernel would take 46 MB a slot.
+		if err := c.make(component, "kernel/rpi", func(w io.Writer) error { return compress(w, vmlinuz) }); err != nil {
+			return err
+		}
+		if err := c.piTrees(component, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// piTrees takes the device trees of the 3A+ (the firmware picks the first by
+// itself, QEMU runs the second) and the overlays.
+func (c *collector) piTrees(component, dir string) error {
+	for _, dtb := range []string{"bcm2710-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb"} {
+		if err := c.add(component, "dtb/"+dtb, filepath.Join(dir, dtb)); err != nil {
+			return err
+		}
+	}
+	overlays, err := os.ReadDir(filepath.Join(dir, "overlays"))
+	if err != nil {
+		return err
+	}
+	for _, o := range overlays {
+		if ext := filepath.Ext(o.Name()); ext != ".dtbo" && ext != ".dtb" {
+			continue
+		}
+		if err := c.add(component, "overlays/"+o.Name(), filepath.Join(dir, "overlays", o.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compress writes from in gzip, without a name or time in its header.
+func compress(w io.Writer, from string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(z, f)
+	return errors.Join(err, z.Close())
+}
+
+// firmware takes the Raspberry Pi's boot files. gpu_mem=16 selects the _cd
+// pair; the plain pair is for a user who raises it.
+func (c *collector) firmware() error {
+	const module = "github.com/gokrazy/firmware"
+	dir, version, err := c.module(module)
+	if err != nil {
+		return err
+	}
+	c.index.Components = append(c.index.Components, parts.Component{
+		Name: "raspberrypi-firmware", Version: version, License: "LicenseRef-Broadcom-RaspberryPi", Source: module,
+	})
+	for _, f := range []string{"bootcode.bin", "start.elf", "fixup.dat", "start_cd.elf", "fixup_cd.dat"} {
+		if err := c.add("raspberrypi-firmware", "firmware/"+f, filepath.Join(dir, f)); err != nil {
+			return err
+		}
+	}
+	return c.add("raspberrypi-firmware", "firmware/LICENCE.broadcom", filepath.Join(dir, "LICENSE.broadcom"))
+}
+
+// loaders takes systemd-boot for both architectures. A Debian package that is
+// built for another architecture than the machine's is unpacked, not installed.
+func (c *collector) loaders() error {
+	for _, l := range []struct{ arch, file string }{{"amd64", "systemd-bootx64.efi"}, {"arm64", "systemd-bootaa64.efi"}} {
+		dir, version, err := c.debian("systemd-boot-efi", l.arch)
+		if err != nil {
+			return err
+		}
+		component := "systemd-boot-" + l.arch
+		c.index.Components = append(c.index.Components, parts.Component{
+			Name: component, Version: version, License: "LGPL-2.1-or-later", Source: "Debian package systemd-boot-efi:" + l.arch,
+		})
+		if err := c.add(component, "loader/"+l.arch+".efi", filepath.Join(dir, "usr/lib/systemd/boot/efi", l.file)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// debian downloads and unpacks a package of any architecture, by way of apt,
+// which checks the archive's signatures.
+func (c *collector) debian(pkg, arch string) (dir, version string, err error) {
+	dir = filepath.Join(c.work, pkg+"-"+arch)
+	lists := filepath.Join(c.work, "lists-"+arch)
+	for _, d := range []string{dir, filepath.Join(lists, "partial")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return "", "", err
+		}
+	}
+	options := []string{"-q", "-o", "APT::Architecture=" + arch, "-o", "APT::Architectures=" + arch,
+		"-o", "Dir::State::Lists=" + lists, "-o", "APT::Sandbox::User=root"}
+	if err := c.run(nil, "apt-get", append(options, "update")...); err != nil {
+		return "", "", err
+	}
+	script := `cd "$1" && shift && apt-get "$@"`
+	args := append([]string{"-c", script, "sh", dir}, append(options, "download", pkg)...)
+	if err := c.run(nil, "sh", args...); err != nil {
+		return "", "", err
+	}
+	debs, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err != nil || len(debs) != 1 {
+		return "", "", fmt.Errorf("apt downloaded %d files for %s:%s", len(debs), pkg, arch)
+	}
+	if version, err = output("dpkg-deb", "-f", debs[0], "Version"); err != nil {
+		return "", "", err
+	}
+	return dir, strings.TrimSpace(version), c.run(nil, "dpkg", "-x", debs[0], dir)
+}
