@@ -99,9 +99,6 @@ func bootSources(b board.Board, store *parts.Store) []source {
 		}
 	}
 	files := []source{{path: "config.txt", data: []byte(configTxt(b, "A"))}}
-	if b.Name != "rpi-3a-plus" {
-		return files
-	}
 	for _, f := range store.Under("firmware") {
 		files = append(files, source{path: strings.TrimPrefix(f, "firmware/"), part: f})
 	}
@@ -126,11 +123,12 @@ func configTxt(b board.Board, slot string) string {
 		"arm_64bit=1\n" +
 		"kernel=kernel8.img\n" +
 		"initramfs initramfs.img followkernel\n" +
-		"cmdline=cmdline.txt\n"
-	if b.Name == "rpi-3a-plus" {
-		text += "gpu_mem=16\nenable_uart=1\ndtoverlay=disable-bt\n"
+		"cmdline=cmdline.txt\n" +
+		"gpu_mem=16\n"
+	if b.Name != "rpi-3a-plus" {
+		return text + "device_tree=\n" // the machine brings its own
 	}
-	return text
+	return text + "enable_uart=1\ndtoverlay=disable-bt\n"
 }
 
 // file turns a source into a file of the volume, and returns its hash.

@@ -58,7 +58,7 @@ func linkedModules(program string) ([]string, error) {
 	return modules, nil
 }
 
-// template makes the small ext4 that becomes STATE: 8 MiB, which the node
+// template makes the small ext4 that becomes STATE: 12 MiB, which the node
 // grows to the size of its partition. metadata_csum_seed keeps the checksums
 // apart from the UUID.
 func (c *collector) template() error {
@@ -70,7 +70,7 @@ func (c *collector) template() error {
 	err := c.run([]string{"E2FSPROGS_FAKE_TIME=" + strconv.FormatInt(c.index.BuildTime, 10), "MKE2FS_DEVICE_SECTSIZE=512"},
 		"mke2fs", "-q", "-t", "ext4", "-b", "4096", "-I", "256", "-N", "2048", "-m", "0", "-L", "STATE", "-U", uuid,
 		"-E", "hash_seed="+uuid+",lazy_itable_init=0,lazy_journal_init=0,root_owner=0:0", "-J", "size=4",
-		"-O", "64bit,metadata_csum,metadata_csum_seed,^resize_inode,meta_bg", image, "8M")
+		"-O", "64bit,metadata_csum,metadata_csum_seed,^resize_inode,meta_bg", image, "12M")
 	if err != nil {
 		return err
 	}

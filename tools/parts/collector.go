@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ type collector struct {
 	log   io.Writer
 	store string // the new store
 	work  string // holds store and scratch files, removed at the end
+	cache string // what is slow to get, kept between runs under its version
 	index parts.Index
 }
 
@@ -34,9 +36,11 @@ func newCollector(out string, log io.Writer) (*collector, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &collector{log: log, work: work, store: filepath.Join(work, "store")}
-	if err := os.Mkdir(c.store, 0o755); err != nil {
-		return nil, err
+	c := &collector{log: log, work: work, store: filepath.Join(work, "store"), cache: filepath.Join(filepath.Dir(abs), "cache")}
+	for _, dir := range []string{c.store, c.cache} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.identify(); err != nil {
 		return nil, err
@@ -108,4 +112,22 @@ func (c *collector) module(path string) (dir, version string, err error) {
 		return "", "", fmt.Errorf("go module %s is not in the module cache", path)
 	}
 	return dir, version, nil
+}
+
+// cached returns the path of a file in the cache, which write makes where it
+// is not there. The name holds the version of what the file is made from.
+func (c *collector) cached(name string, write func(io.Writer) error) (string, error) {
+	path := filepath.Join(c.cache, name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	f, err := os.CreateTemp(c.cache, "new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return "", err
+	}
+	return path, os.Rename(f.Name(), path)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"machined/images/parts"
 )
@@ -35,7 +34,11 @@ func (c *collector) kernels() error {
 			continue
 		}
 		// The firmware unpacks gzip; raw, the kernel would take 46 MB a slot.
-		if err := c.make(component, "kernel/rpi", func(w io.Writer) error { return compress(w, vmlinuz) }); err != nil {
+		packed, err := c.cached("kernel-rpi-"+version+".gz", func(w io.Writer) error { return compress(w, vmlinuz) })
+		if err != nil {
+			return err
+		}
+		if err := c.add(component, "kernel/rpi", packed); err != nil {
 			return err
 		}
 		if err := c.piTrees(component, dir); err != nil {
@@ -122,31 +125,51 @@ func (c *collector) loaders() error {
 }
 
 // debian downloads and unpacks a package of any architecture, by way of apt,
-// which checks the archive's signatures.
+// which checks the archive's signatures. A package that is in the cache is
+// taken from there.
 func (c *collector) debian(pkg, arch string) (dir, version string, err error) {
+	cache := filepath.Join(c.cache, pkg+"-"+arch)
+	deb, err := oneFile(cache, "*.deb")
+	if err != nil {
+		if err := c.download(pkg, arch, cache); err != nil {
+			return "", "", err
+		}
+		if deb, err = oneFile(cache, "*.deb"); err != nil {
+			return "", "", err
+		}
+	}
+	if version, err = output("dpkg-deb", "-f", deb, "Version"); err != nil {
+		return "", "", err
+	}
 	dir = filepath.Join(c.work, pkg+"-"+arch)
+	return dir, version, c.run(nil, "dpkg", "-x", deb, dir)
+}
+
+func oneFile(dir, pattern string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err == nil && len(files) != 1 {
+		err = fmt.Errorf("%s holds %d files that match %s, and 1 is needed", dir, len(files), pattern)
+	}
+	if err != nil {
+		return "", err
+	}
+	return files[0], nil
+}
+
+// download fetches a package into dir. Its index of the archive is its own,
+// since the machine's may lack the architecture.
+func (c *collector) download(pkg, arch, dir string) error {
 	lists := filepath.Join(c.work, "lists-"+arch)
 	for _, d := range []string{dir, filepath.Join(lists, "partial")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
-			return "", "", err
+			return err
 		}
 	}
 	options := []string{"-q", "-o", "APT::Architecture=" + arch, "-o", "APT::Architectures=" + arch,
 		"-o", "Dir::State::Lists=" + lists, "-o", "APT::Sandbox::User=root"}
 	if err := c.run(nil, "apt-get", append(options, "update")...); err != nil {
-		return "", "", err
+		return err
 	}
-	script := `cd "$1" && shift && apt-get "$@"`
-	args := append([]string{"-c", script, "sh", dir}, append(options, "download", pkg)...)
-	if err := c.run(nil, "sh", args...); err != nil {
-		return "", "", err
-	}
-	debs, err := filepath.Glob(filepath.Join(dir, "*.deb"))
-	if err != nil || len(debs) != 1 {
-		return "", "", fmt.Errorf("apt downloaded %d files for %s:%s", len(debs), pkg, arch)
-	}
-	if version, err = output("dpkg-deb", "-f", debs[0], "Version"); err != nil {
-		return "", "", err
-	}
-	return dir, strings.TrimSpace(version), c.run(nil, "dpkg", "-x", debs[0], dir)
+	script := `cd "$1" && shift && exec apt-get "$@"`
+	return c.run(nil, "sh", append([]string{"-c", script, "sh", dir}, append(options, "download", pkg)...)...)
 }

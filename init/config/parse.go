@@ -1,0 +1,129 @@
+package config
+
+// Parse reads the machine config in data; name is the file's name for messages.
+//
+// The error is Errors and holds every fault of the file. Warnings are returned
+// with a valid config and with an invalid one.
+func Parse(name string, data []byte) (*Config, Warnings, error) {
+	root, err := document(name, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &decoder{file: name}
+	c := &Config{}
+	top := d.object(value{node: root}, "machine")
+	c.Machine = d.machine(top.get("machine"))
+	sortByPlace(d.warnings)
+	if len(d.errors) > 0 {
+		sortByPlace(d.errors)
+		return nil, d.warnings, d.errors
+	}
+	return c, d.warnings, nil
+}
+
+// Default returns the config that an empty mapping stands for.
+func Default() *Config {
+	d := &decoder{}
+	return &Config{Machine: d.machine(value{path: "machine"})}
+}
+
+func (d *decoder) machine(v value) Machine {
+	o := d.object(v, "hostname", "sysctls", "install", "services", "network", "time",
+		"runtime", "pods", "logs", "watchdog", "upgrade", "volumes")
+	m := Machine{
+		Hostname: scalar(d, o.get("hostname"), "", parseHostname),
+		Sysctls:  d.sysctls(o.get("sysctls")),
+		Install:  d.install(o.get("install")),
+		Network:  d.network(o.get("network")),
+		Time:     d.time(o.get("time")),
+		Runtime:  d.runtime(o.get("runtime")),
+		Pods:     d.pods(o.get("pods")),
+		Logs:     d.logs(o.get("logs")),
+		Watchdog: d.watchdog(o.get("watchdog")),
+		Upgrade:  d.upgrade(o.get("upgrade")),
+		Volumes:  d.volumes(o.get("volumes")),
+	}
+	m.Services = d.services(o.get("services"), m.Runtime.Disabled)
+	return m
+}
+
+func (d *decoder) sysctls(v value) []Sysctl {
+	var out []Sysctl
+	seen := names{}
+	for _, item := range d.list(v) {
+		o := d.object(item, "key", "value")
+		key := d.need(o, "key")
+		s := Sysctl{Key: scalar(d, key, "", parseSysctlKey)}
+		s.Value = scalar(d, d.need(o, "value"), "", parseSysctlValue)
+		// net.ipv4.ip_forward and net/ipv4/ip_forward are one parameter.
+		if s.Key != "" && seen.add(d, key, "sysctl", s.Path()) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (d *decoder) install(v value) *Install {
+	o := d.object(v, "disk", "wipe")
+	if !o.ok {
+		return nil
+	}
+	return &Install{
+		Disk: scalar(d, d.need(o, "disk"), "", parseDisk),
+		Wipe: d.boolean(o.get("wipe"), false),
+	}
+}
+
+func (d *decoder) time(v value) Time {
+	o := d.object(v, "servers", "disabled")
+	return Time{
+		Servers:  scalars(d, o.get("servers"), parseServer),
+		Disabled: d.boolean(o.get("disabled"), false),
+	}
+}
+
+func (d *decoder) runtime(v value) Runtime {
+	o := d.object(v, "disabled", "binary", "socket", "config_path")
+	return Runtime{
+		Disabled: d.boolean(o.get("disabled"), false),
+		Binary:   scalar(d, o.get("binary"), "/usr/bin/containerd", parsePath),
+		Socket:   scalar(d, o.get("socket"), "/run/containerd/containerd.sock", parseSocket),
+		// The root is read-only, so that the default is below /run.
+		ConfigPath: scalar(d, o.get("config_path"), "/run/containerd/config.toml", parsePath),
+	}
+}
+
+func (d *decoder) pods(v value) []Pod {
+	var out []Pod
+	seen := names{}
+	for _, item := range d.list(v) {
+		o := d.object(item, "name", "image", "command", "args", "host_network")
+		name := d.need(o, "name")
+		p := Pod{
+			Name:        scalar(d, name, "", parseID),
+			Image:       scalar(d, d.need(o, "image"), "", parseImage),
+			Command:     scalars(d, o.get("command"), parseArgument),
+			Args:        scalars(d, o.get("args"), parseArgument),
+			HostNetwork: d.boolean(o.get("host_network"), false),
+		}
+		if p.Name != "" {
+			seen.add(d, name, "pod", p.Name)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// names finds repeated names; it maps each to the line of its first place.
+type names map[string]int
+
+// add returns false, after an error at v, when name was there before.
+func (n names) add(d *decoder, v value, what, name string) bool {
+	node := target(v.node)
+	if line, ok := n[name]; ok {
+		d.errorf(value{node: node, path: v.path}, "duplicate %s %s; the first is on line %d", what, quote(name), line)
+		return false
+	}
+	n[name] = node.Line
+	return true
+}

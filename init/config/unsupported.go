@@ -1,0 +1,23 @@
+package config
+
+// notActedOn is the one table of fields that are valid and have no effect in
+// this version. A release that implements a field removes its line. List
+// indexes are left out: `[]` stands for any.
+func notActedOn(pattern string) bool {
+	switch pattern {
+	case "machine.install",
+		"machine.services[].probe",
+		"machine.services[].limits",
+		"machine.services[].gates",
+		"machine.network.interfaces[].wifi",
+		"machine.network.interfaces[].dhcp6",
+		"machine.time.servers",
+		"machine.runtime",
+		"machine.pods",
+		"machine.logs.sinks",
+		"machine.upgrade",
+		"machine.volumes.ephemeral_size":
+		return true
+	}
+	return false
+}

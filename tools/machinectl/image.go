@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"machined/board"
+	"machined/images"
+	"machined/images/parts"
+	"machined/init/config"
+)
+
+func newImage() *cobra.Command {
+	cmd := &cobra.Command{Use: "image", Short: "Build what goes on a card or a disk"}
+	cmd.AddCommand(newImageBuild())
+	return cmd
+}
+
+// imageFlags are the flags of `image build`.
+type imageFlags struct {
+	board, config, pki, out, parts string
+	embedCA                        bool
+}
+
+func newImageBuild() *cobra.Command {
+	var f imageFlags
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build an image, with its manifest and bill of materials beside it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			img, err := buildImage(f, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s  %s\n", img.SHA256, img.Path)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&f.board, "board", "", "board: "+board.Names())
+	cmd.Flags().StringVar(&f.config, "config", "", "machine config of the node (YAML); none for the defaults")
+	cmd.Flags().StringVar(&f.pki, "pki", "", "directory of `machinectl pki new`; none for a node that makes its own CA")
+	cmd.Flags().StringVar(&f.out, "out", "", "image file to write")
+	cmd.Flags().StringVar(&f.parts, "parts", "build/parts", "directory that `make parts` filled")
+	cmd.Flags().BoolVar(&f.embedCA, "embed-ca", false, "put the CA's key on the node too")
+	for _, required := range []string{"board", "out"} {
+		if err := cmd.MarkFlagRequired(required); err != nil {
+			panic(err) // the flag is defined above
+		}
+	}
+	return cmd
+}
+
+func buildImage(f imageFlags, stderr io.Writer) (images.Image, error) {
+	b, ok := board.ByName(f.board)
+	if !ok {
+		return images.Image{}, fmt.Errorf("unknown board %q; known are %s", f.board, board.Names())
+	}
+	store, err := parts.Open(f.parts)
+	if err != nil {
+		return images.Image{}, err
+	}
+	o := images.Options{Board: b, Store: store}
+	hostname := "machined"
+	if f.config != "" {
+		if o.Config, err = os.ReadFile(f.config); err != nil {
+			return images.Image{}, err
+		}
+		parsed, warnings, err := config.Parse(f.config, o.Config)
+		if err != nil {
+			return images.Image{}, fmt.Errorf("the machine config is not valid:\n%w", err)
+		}
+		for _, w := range warnings {
+			fmt.Fprintln(stderr, "warning:", w)
+		}
+		if parsed.Machine.Hostname != "" {
+			hostname = parsed.Machine.Hostname
+		}
+	}
+	if f.pki != "" {
+		if o.PKI, err = nodePKI(f.pki, hostname, f.embedCA, time.Now()); err != nil {
+			return images.Image{}, err
+		}
+	} else if f.embedCA {
+		return images.Image{}, fmt.Errorf("--embed-ca needs --pki")
+	}
+	o.Progress = progress(stderr, "writing "+f.out)
+	return images.Build(f.out, o)
+}
+
+// progress returns a callback that draws a bar on a terminal, and nil where
+// nobody watches.
+func progress(w io.Writer, what string) func(done, total int64) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, total int64) {
+		if bar == nil {
+			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+				progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+		}
+		_ = bar.Set64(done)
+	}
+}
