@@ -1,7 +1,9 @@
 package api
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -12,10 +14,14 @@ type limited struct {
 	slots chan struct{}
 	done  chan struct{}
 	close sync.Once
+
+	mu    sync.Mutex
+	open  map[*limitedConn]struct{}
+	ended bool
 }
 
-func limitListener(l net.Listener, n int) net.Listener {
-	return &limited{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{})}
+func limitListener(l net.Listener, n int) *limited {
+	return &limited{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{}), open: make(map[*limitedConn]struct{})}
 }
 
 func (l *limited) Accept() (net.Conn, error) {
@@ -29,7 +35,18 @@ func (l *limited) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &limitedConn{Conn: c, release: func() { <-l.slots }}, nil
+	conn := &limitedConn{Conn: c, from: l}
+	l.mu.Lock()
+	ended := l.ended
+	if !ended {
+		l.open[conn] = struct{}{}
+	}
+	l.mu.Unlock()
+	if ended {
+		conn.Close()
+		return nil, net.ErrClosed
+	}
+	return conn, nil
 }
 
 func (l *limited) Close() error {
@@ -37,14 +54,30 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
+// cut closes all connections, and those that are accepted from now on.
+func (l *limited) cut() {
+	l.mu.Lock()
+	l.ended = true
+	conns := slices.Collect(maps.Keys(l.open))
+	l.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+	}
+}
+
 type limitedConn struct {
 	net.Conn
-	once    sync.Once
-	release func()
+	once sync.Once
+	from *limited
 }
 
 func (c *limitedConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(c.release)
+	c.once.Do(func() {
+		c.from.mu.Lock()
+		delete(c.from.open, c)
+		c.from.mu.Unlock()
+		<-c.from.slots
+	})
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,7 +37,7 @@ type Node interface {
 	// with ErrBusy when another such sequence runs.
 	Reboot(by string) error
 	Shutdown(by string) error
-	// Used is called once for each client certificate that has authenticated.
+	// Used is told the client certificate of each call that is allowed.
 	Used(fingerprint string)
 }
 
@@ -60,12 +61,18 @@ const (
 type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
+
+	mu        sync.Mutex
+	listeners []*limited
 }
 
 // NewServer returns a server that is not listening yet. warn is told what went
 // wrong inside a call, for the node's log.
 func NewServer(node Node, config *tls.Config, warn func(string)) *Server {
-	guard := &guard{node: node, warn: warn}
+	guard := &guard{node: node, warn: warn, now: config.Time}
+	if guard.now == nil {
+		guard.now = time.Now
+	}
 	s := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(config)),
 		grpc.UnaryInterceptor(guard.unary),
@@ -73,7 +80,6 @@ func NewServer(node Node, config *tls.Config, warn func(string)) *Server {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.ConnectionTimeout(handshakeTime),
-		grpc.SharedWriteBuffer(true),
 		grpc.ReadBufferSize(4<<10),
 		grpc.WriteBufferSize(4<<10),
 		// A client that vanished with its laptop is let go after a minute.
@@ -90,7 +96,11 @@ func NewServer(node Node, config *tls.Config, warn func(string)) *Server {
 
 // Serve answers on l until Stop. It closes l.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.grpc.Serve(limitListener(l, maxConnections)); err != nil {
+	few := limitListener(l, maxConnections)
+	s.mu.Lock()
+	s.listeners = append(s.listeners, few)
+	s.mu.Unlock()
+	if err := s.grpc.Serve(few); err != nil {
 		return fmt.Errorf("serve the API on %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -107,6 +117,13 @@ func (s *Server) Stop(grace time.Duration) {
 	select {
 	case <-done:
 	case <-time.After(grace):
+		// gRPC waits for handshakes to end, also in its hard Stop, and a client
+		// that says nothing drags one out for handshakeTime.
+		s.mu.Lock()
+		for _, l := range s.listeners {
+			l.cut()
+		}
+		s.mu.Unlock()
 		s.grpc.Stop()
 	}
 }
@@ -116,6 +133,7 @@ func (s *Server) Stop(grace time.Duration) {
 type guard struct {
 	node Node
 	warn func(string)
+	now  func() time.Time
 }
 
 func (g *guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
@@ -145,6 +163,10 @@ func (g *guard) check(ctx context.Context, method string) error {
 	cert, name, err := caller(ctx)
 	if err != nil {
 		return err
+	}
+	// TLS has checked this when the connection was made, which may be long ago.
+	if g.now().After(cert.NotAfter) {
+		return status.Errorf(codes.Unauthenticated, "the client certificate of %s expired on %s", name, cert.NotAfter.UTC().Format(time.DateOnly))
 	}
 	roles, least := pki.Roles(cert), methodRole(method)
 	if !roles.Allows(least) {

@@ -52,7 +52,8 @@ func (s *service) ListResources(_ context.Context, req *machinepb.ListResourcesR
 	}
 	resp := &machinepb.ListResourcesResponse{}
 	for _, r := range s.node.List(kind) {
-		entry := &machinepb.ResourceEntry{Id: r.ID()}
+		// A string that is not UTF-8, such as a disk's model, would fail the call.
+		entry := &machinepb.ResourceEntry{Id: strings.ToValidUTF8(r.ID(), "?")}
 		for _, f := range r.Fields() {
 			entry.Fields = append(entry.Fields, &machinepb.KeyValue{Key: f.Key, Value: strings.ToValidUTF8(f.Value, "?")})
 		}

@@ -27,9 +27,10 @@ type Links interface {
 	// Addresses returns the addresses of the link.
 	Addresses(index uint32) ([]Prefix, error)
 	// AddRoute adds a route to the main table; one that is there already is no
-	// error.
+	// error. ErrExists when another route has its destination and metric.
 	AddRoute(r Route) error
-	// RemoveRoute removes a route; one that is not there is no error.
+	// RemoveRoute removes a route; one that is not there is no error. All its
+	// fields count: a route to the same destination by another way stays.
 	RemoveRoute(r Route) error
 	// Routes returns the unicast routes of the main table.
 	Routes() ([]Route, error)

@@ -28,13 +28,13 @@ type MountInfo struct {
 	Source   string
 	Target   string
 	FSType   string
-	ReadOnly bool
+	ReadOnly bool // the mount, or the file system as a whole
 }
 
 // Mounts mounts file systems.
 type Mounts interface {
 	// Mount attaches a file system. ErrNoDevice when the source is not there,
-	// ErrInvalid when it holds no such file system.
+	// ErrInvalid when it holds no such file system or the kernel knows none.
 	Mount(m Mount) error
 	// Unmount detaches target; lazily when lazy is set (MNT_DETACH), which
 	// succeeds while files are open. ErrNotMounted when nothing is there.

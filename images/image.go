@@ -28,8 +28,8 @@ const (
 	// Label of the boot partition, by which the node finds it.
 	Label = "MACHINED"
 	// spare is what a boot partition has free beside two full slots, in bytes:
-	// room for a next version that is somewhat larger.
-	spare = 48 << 20
+	// room for versions that have grown.
+	spare = 128 << 20
 )
 
 // Options says what to build.

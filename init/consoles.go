@@ -1,40 +1,27 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"os"
 	"strings"
 )
 
-// openConsoles opens every console that the kernel prints to, so that a line
-// is seen on the serial port and on HDMI. /dev/console alone is only the last
-// of the kernel's console= arguments.
-func openConsoles() io.Writer {
-	var all consoles
+// openConsoles returns every console that the kernel prints to, so that a line
+// is seen on the serial port and on HDMI. The kernel opened /dev/console as
+// the standard output of PID 1; it is the last of the active ones, and reached
+// that way even where its device is bound to a driver and cannot be opened.
+func openConsoles() []io.Writer {
+	all := []io.Writer{os.Stdout}
+	// Absent in stage 1, which is short and has /dev/console.
 	active, _ := os.ReadFile("/sys/class/tty/console/active")
-	for name := range strings.FieldsSeq(string(active)) {
+	names := strings.Fields(string(active))
+	for i, name := range names {
+		if i == len(names)-1 {
+			break
+		}
 		if f, err := os.OpenFile("/dev/"+name, os.O_WRONLY, 0); err == nil {
 			all = append(all, f)
 		}
 	}
-	if len(all) > 0 {
-		return all
-	}
-	// Before stage 1 has mounted /sys and /dev the kernel's own standard
-	// output, /dev/console, is all there is.
-	return os.Stdout
-}
-
-// consoles writes to all of its members; one that fails keeps none from the
-// others.
-type consoles []io.Writer
-
-func (c consoles) Write(b []byte) (int, error) {
-	var errs []error
-	for _, w := range c {
-		_, err := w.Write(b)
-		errs = append(errs, err)
-	}
-	return len(b), errors.Join(errs...)
+	return all
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// handover is what stage 1 tells stage 2 through its environment. Stage 1
-// starts from an empty one: the kernel passes unknown arguments on as
+// handover is what one start of the program tells the next, through its
+// environment. That starts empty: the kernel passes unknown arguments on as
 // variables, and none of them may pose as a fact found by stage 1.
 type handover struct {
 	Board         string
@@ -16,6 +16,13 @@ type handover struct {
 	BootDisk      string // kernel name of its disk
 	WatchdogFD    int    // -1 when there is no watchdog
 	WatchdogSecs  int    // time-out that the hardware took
+	// Resident says that the program runs from the initramfs's copy in RAM,
+	// which it gives up for the slot's once the API is there.
+	Resident bool
+	// Prepared says that a resident start has mounted what is to be mounted.
+	Prepared bool
+	// ListenerFD is the API's listening socket, -1 when there is none yet.
+	ListenerFD int
 }
 
 const handoverPrefix = "MACHINED_"
@@ -29,12 +36,14 @@ func (h handover) environ() []string {
 		handoverPrefix + "BOOT_DISK=" + h.BootDisk,
 		handoverPrefix + "WATCHDOG_FD=" + strconv.Itoa(h.WatchdogFD),
 		handoverPrefix + "WATCHDOG_SECS=" + strconv.Itoa(h.WatchdogSecs),
+		handoverPrefix + "PREPARED=" + strconv.FormatBool(h.Prepared),
+		handoverPrefix + "LISTENER_FD=" + strconv.Itoa(h.ListenerFD),
 	}
 }
 
 // parseHandover decodes what environ made; other variables are passed over.
 func parseHandover(environ []string) (handover, error) {
-	h := handover{WatchdogFD: -1}
+	h := handover{WatchdogFD: -1, ListenerFD: -1}
 	for _, e := range environ {
 		rest, ours := strings.CutPrefix(e, handoverPrefix)
 		key, value, _ := strings.Cut(rest, "=")
@@ -55,9 +64,13 @@ func parseHandover(environ []string) (handover, error) {
 			h.WatchdogFD, err = strconv.Atoi(value)
 		case "WATCHDOG_SECS":
 			h.WatchdogSecs, err = strconv.Atoi(value)
+		case "PREPARED":
+			h.Prepared, err = strconv.ParseBool(value)
+		case "LISTENER_FD":
+			h.ListenerFD, err = strconv.Atoi(value)
 		}
 		if err != nil {
-			return handover{WatchdogFD: -1}, fmt.Errorf("read %s%s=%q from stage 1: %w", handoverPrefix, key, value, err)
+			return handover{WatchdogFD: -1, ListenerFD: -1}, fmt.Errorf("read %s%s=%q from stage 1: %w", handoverPrefix, key, value, err)
 		}
 	}
 	return h, nil

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"machined/api/pki"
 	"machined/hal"
 )
@@ -57,6 +55,13 @@ func (n *node) loadIdentity() error {
 	return nil
 }
 
+// seeded reports whether the card brings the identity, so that the API need
+// not wait for STATE.
+func (n *node) seeded() bool {
+	_, err := pki.LoadNode(cardPKI)
+	return err == nil
+}
+
 // firstIdentity takes the PKI from the card, or makes one, and keeps it in
 // STATE. A card's PKI is of use without STATE; one that would be forgotten
 // with the next restart is not made.
@@ -72,23 +77,7 @@ func (n *node) firstIdentity() (*pki.Node, error) {
 	if err != nil || stateErr != nil {
 		return node, err
 	}
-	return node, keepIdentity(node)
-}
-
-// keepIdentity writes the PKI to STATE in one step: a directory that is there
-// is whole.
-func keepIdentity(node *pki.Node) error {
-	staged := statePKI + ".new"
-	if err := os.RemoveAll(staged); err != nil {
-		return fmt.Errorf("keep the identity in STATE: %w", err)
-	}
-	if err := pki.WriteNode(staged, node); err != nil {
-		return fmt.Errorf("keep the identity in STATE: %w", err)
-	}
-	if err := os.Rename(staged, statePKI); err != nil {
-		return fmt.Errorf("keep the identity in STATE: %w", err)
-	}
-	return syncDir(stateDir)
+	return node, pki.WriteNode(statePKI, node)
 }
 
 // makeIdentity makes the node's own CA and leaves a client bundle on the card
@@ -115,7 +104,7 @@ func (n *node) makeIdentity() (*pki.Node, error) {
 	if err := os.WriteFile(bundleMark, []byte(pki.Fingerprint(client.Cert)), 0o600); err != nil {
 		return nil, err
 	}
-	if err := keepIdentity(node); err != nil {
+	if err := pki.WriteNode(statePKI, node); err != nil {
 		return nil, err
 	}
 	n.log.Printf("identity", "This node made its own CA; the admin's bundle is on the boot partition in machined/bundle until its first use.")
@@ -164,18 +153,6 @@ func (n *node) writeCard(write func() error) error {
 	err := write()
 	n.mounts.Sync()
 	return errors.Join(err, remount(hal.ReadOnly))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := unix.Fsync(int(d.Fd())); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	return nil
 }
 
 // imageID returns the SHA-256 of the running slot's system image, as its

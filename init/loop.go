@@ -17,13 +17,17 @@ const (
 	shutdownDeadline = 90 * time.Second
 )
 
-// loop runs until an ending is asked for.
-func (n *node) loop() request {
+// loop runs until an ending is asked for, or a resident node is to be succeeded
+// by the slot's program: nil.
+func (n *node) loop() *request {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		if r := n.requested(); r != nil {
-			return *r
+			return r
+		}
+		if n.successionDue() {
+			return nil
 		}
 		timer.Reset(n.pass())
 		select {
@@ -74,7 +78,7 @@ func (n *node) publishServices() {
 }
 
 // down stops everything in reverse order and leaves the disks clean.
-func (n *node) down(r request) {
+func (n *node) down(r *request) {
 	deadline := time.Now().Add(shutdownDeadline)
 	n.log.Printf("shutdown", "Going down, asked by %s.", r.by)
 	n.stopServices(deadline)

@@ -27,22 +27,31 @@ func run(args []string, pid int) int {
 		return 2
 	}
 	clock := linux.Clock{}
-	log := console.New(openConsoles(), clock.SinceBoot)
+	log := console.New(clock.SinceBoot, openConsoles()...)
 	power := linux.Power{}
 	end := restart
 	if err := guarded(func() error {
-		if len(args) > 0 && args[0] == "stage2" {
-			var err error
-			end, err = stage2(log)
+		h, err := start(args, log)
+		if err != nil {
 			return err
 		}
-		return stage1(log, linux.Mounts{})
+		end, err = stage2(log, h)
+		return err
 	}); err != nil {
 		emergency(log, err, emergencyDelay)
 		end = restart
 	}
 	finish(log, power, end)
 	return 1
+}
+
+// start returns what stage 1 found, in this start of the program or an earlier
+// one.
+func start(args []string, log *console.Log) (handover, error) {
+	if len(args) > 0 && args[0] == stage2Arg {
+		return parseHandover(os.Environ())
+	}
+	return stage1(log, linux.Mounts{})
 }
 
 // ending is how the machine ends.

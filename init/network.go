@@ -132,7 +132,9 @@ func (n *network) configureAs(l hal.Link, c config.Interface) error {
 			return err
 		}
 	}
-	n.say("%s is up.", l.Name)
+	if !l.Up {
+		n.say("%s is up.", l.Name)
+	}
 	if c.DHCP4 {
 		n.startDHCP(l.Name)
 	}
@@ -199,6 +201,10 @@ func (n *network) applyLease(link hal.Link, l *lease) error {
 			n.trouble(link.Name, err) // the lease is of use all the same
 		}
 	}
+	present, err := n.links.Addresses(link.Index)
+	if err != nil {
+		return err
+	}
 	if err := n.links.AddAddress(link.Index, l.address); err != nil {
 		return err
 	}
@@ -209,7 +215,7 @@ func (n *network) applyLease(link hal.Link, l *lease) error {
 		}
 	}
 	n.leases[link.Name] = *l
-	if !had || old.address != l.address {
+	if !slices.Contains(present, l.address) {
 		n.say("%s has the address %s by DHCP, gateway %s.", link.Name, linux.FormatPrefix(l.address), linux.FormatAddress(l.gateway))
 	}
 	return n.writeResolvConf()

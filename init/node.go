@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -40,13 +41,15 @@ type node struct {
 	supervisor *supervise.Supervisor
 	identity   *identity
 	server     *api.Server
+	listener   net.Listener
 	apiStatus  resource.ServiceStatus
 	kicks      chan struct{}
 	lock       sequence.Lock
 
-	mu       sync.Mutex
-	wanted   *request // an ending that was asked for
-	usedCard bool     // the card's client bundle has authenticated
+	mu            sync.Mutex
+	wanted        *request // an ending that was asked for
+	usedCard      bool     // the card's client bundle has authenticated
+	loadedProgram bool     // a resident node may execute the slot's program
 }
 
 // request is an ending and who asked for it.

@@ -22,7 +22,6 @@ const (
 	bootDir    = "/boot"    // the boot partition, read-only
 	newRoot    = "/newroot" // the slot's squashfs, before the switch
 	systemFile = "system.squashfs"
-	program    = "/sbin/machined" // in the squashfs
 
 	// bootOptions keep keys from other users: FAT has no owners.
 	bootOptions = "umask=0077"
@@ -36,18 +35,18 @@ const (
 )
 
 // stage1 runs from the initramfs: it finds the slot that the firmware chose
-// and replaces itself by the same program from there. It returns only with an
-// error.
-func stage1(log *console.Log, m hal.Mounts) error {
+// and makes it the root.
+func stage1(log *console.Log, m hal.Mounts) (handover, error) {
+	h := handover{WatchdogFD: -1, ListenerFD: -1, Resident: true}
 	if err := mountKernel(m); err != nil {
-		return err
+		return h, err
 	}
 	cmdline, err := os.ReadFile("/proc/cmdline")
 	if err != nil {
-		return fmt.Errorf("read the kernel's arguments: %w", err)
+		return h, fmt.Errorf("read the kernel's arguments: %w", err)
 	}
 	args := parseBootArgs(string(cmdline))
-	h := handover{Slot: args.Slot, WatchdogFD: -1}
+	h.Slot = args.Slot
 	dog := linux.NewWatchdog(watchdogPath)
 	if args.Watchdog {
 		h.WatchdogSecs, err = dog.Start(watchdogTimeout)
@@ -58,7 +57,7 @@ func stage1(log *console.Log, m hal.Mounts) error {
 	}
 	b, err := findBoard(args)
 	if err != nil {
-		return err
+		return h, err
 	}
 	h.Board = b.Name
 	if h.Slot == "" {
@@ -67,15 +66,14 @@ func stage1(log *console.Log, m hal.Mounts) error {
 	}
 	part, err := waitForBoot(log, m, dog, b)
 	if err != nil {
-		return err
+		return h, err
 	}
 	h.BootPartition, h.BootDisk = "/dev/"+part.Name, part.Disk
 	if err := mountSystem(m, h.Slot); err != nil {
-		return err
+		return h, err
 	}
 	log.Printf("boot", "Slot %s of %s on %s.", h.Slot, h.BootPartition, b.Name)
-	log.Flush(time.Second)
-	return switchRoot(m, h)
+	return h, switchRoot(m)
 }
 
 // mountKernel mounts what the kernel offers. Only /dev may be there already
@@ -207,9 +205,9 @@ func mountSystem(m hal.Mounts, slot string) error {
 	return m.Mount(hal.Mount{Source: device, Target: newRoot, FSType: "squashfs", Flags: hal.ReadOnly | hal.NoDev})
 }
 
-// switchRoot makes newRoot the root, frees the initramfs, which would take its
-// size in RAM for ever, and executes the program from there.
-func switchRoot(m hal.Mounts, h handover) error {
+// switchRoot makes newRoot the root and unlinks the initramfs, whose memory
+// comes back when the program executes itself from the new root.
+func switchRoot(m hal.Mounts) error {
 	for _, dir := range []string{bootDir, "/proc", "/sys", "/dev", "/run"} {
 		if err := m.Mount(hal.Mount{Source: dir, Target: newRoot + dir, Flags: hal.Move}); err != nil {
 			return err
@@ -227,9 +225,5 @@ func switchRoot(m hal.Mounts, h handover) error {
 	if err := unix.Chroot("."); err != nil {
 		return fmt.Errorf("switch root: %w", err)
 	}
-	if err := os.Chdir("/"); err != nil {
-		return err
-	}
-	err := unix.Exec(program, []string{program, "stage2"}, h.environ())
-	return fmt.Errorf("execute %s of slot %s: %w", program, h.Slot, err)
+	return os.Chdir("/")
 }

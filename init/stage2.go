@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,11 +39,7 @@ const (
 
 // stage2 is the node: it boots, runs until an ending is asked for, and goes
 // down. It returns with the machine ready to be reset or switched off.
-func stage2(log *console.Log) (ending, error) {
-	h, err := parseHandover(os.Environ())
-	if err != nil {
-		return restart, err
-	}
+func stage2(log *console.Log, h handover) (ending, error) {
 	n, err := newNode(log, h)
 	if err != nil {
 		return restart, err
@@ -52,25 +49,52 @@ func stage2(log *console.Log) (ending, error) {
 	if err := sequence.Run(n.bootTasks(), n.taskFailed); err != nil {
 		return restart, err
 	}
-	n.log.Printf("boot", "Done: machined %s, slot %s, config from %s.", version, h.Slot, n.loaded.Source)
-	n.down(n.loop())
+	if h.Resident {
+		n.spawn("succession", n.preloadProgram)
+	} else {
+		n.log.Printf("boot", "Done: machined %s, slot %s, config from %s.", version, h.Slot, n.loaded.Source)
+	}
+	r := n.loop()
+	if r == nil {
+		if err := n.succeed(); err != nil {
+			return restart, err
+		}
+		r = n.loop()
+	}
+	n.down(r)
 	return n.requested().end, nil
 }
 
 // bootTasks are the steps from the switched root to the loop. Most are
 // optional: a node with an API and one thing broken can be repaired from afar.
 func (n *node) bootTasks() []sequence.Task {
+	var tasks []sequence.Task
+	if !n.boot.Prepared {
+		tasks = append(tasks,
+			sequence.Task{Name: "mounts", Run: n.mountRest},
+			sequence.Task{Name: "ctrl-alt-del", Optional: true, Run: n.power.CatchCtrlAltDel},
+			sequence.Task{Name: "cgroups", Optional: true, Run: enterInitScope},
+			sequence.Task{Name: "clock", Optional: true, Run: n.raiseClock},
+		)
+	}
+	tasks = append(tasks,
+		sequence.Task{Name: "state", Optional: true, Run: n.mountState},
+		sequence.Task{Name: "mount status", Optional: true, Run: n.publishMounts},
+		sequence.Task{Name: "config", Run: n.loadConfig},
+		sequence.Task{Name: "hostname", Optional: true, Run: n.setHostname},
+		sequence.Task{Name: "network", Run: n.startNetwork},
+		sequence.Task{Name: "identity", Optional: true, Run: n.loadIdentity},
+		sequence.Task{Name: "api", Optional: true, Run: n.startAPI},
+	)
+	if n.boot.Resident {
+		return append(tasks, sequence.Task{Name: "services", Run: n.withoutServices})
+	}
+	return append(tasks, n.lateTasks()...)
+}
+
+// lateTasks are the steps that a resident node leaves to its successor.
+func (n *node) lateTasks() []sequence.Task {
 	return []sequence.Task{
-		{Name: "mounts", Run: n.mountRest},
-		{Name: "ctrl-alt-del", Optional: true, Run: n.power.CatchCtrlAltDel},
-		{Name: "cgroups", Optional: true, Run: enterInitScope},
-		{Name: "clock", Optional: true, Run: n.raiseClock},
-		{Name: "state", Optional: true, Run: n.mountState},
-		{Name: "config", Run: n.loadConfig},
-		{Name: "network", Run: n.startNetwork},
-		{Name: "identity", Optional: true, Run: n.loadIdentity},
-		{Name: "api", Optional: true, Run: n.startAPI},
-		{Name: "hostname", Optional: true, Run: n.setHostname},
 		{Name: "sysctls", Optional: true, Run: n.setSysctls},
 		{Name: "services", Run: n.prepareServices},
 		{Name: "power button", Optional: true, Run: n.watchPowerButton},
@@ -170,6 +194,10 @@ func (n *node) mountState() (err error) {
 		}
 		n.out.set(resource.VolumeStatusKind, []resource.Resource{status})
 	}()
+	if device, ok := n.mountedAt(stateDir); ok {
+		status.Device = device
+		return nil
+	}
 	if n.boot.BootDisk == "" {
 		return errors.New("the node has no boot disk, so nothing outlives a restart")
 	}
@@ -178,7 +206,14 @@ func (n *node) mountState() (err error) {
 	if err != nil {
 		return err
 	}
-	extent, err := volume.Ensure(disk, size, func() (io.ReadCloser, error) { return os.Open(stateTemplate) })
+	extent, err := volume.Find(disk, size)
+	if errors.Is(err, volume.ErrNoState) {
+		if n.boot.Resident && n.seeded() {
+			status.Phase = "Waiting: made after the API is up"
+			return disk.Close()
+		}
+		extent, err = volume.Create(disk, size, func() (io.ReadCloser, error) { return os.Open(stateTemplate) })
+	}
 	if err = errors.Join(err, disk.Close()); err != nil {
 		return fmt.Errorf("provide STATE on %s: %w", path, err)
 	}
@@ -282,8 +317,7 @@ func (n *node) startAPI() error {
 		n.apiStatus.Message = "no identity; see the console"
 		return errors.New("the API stays off: the node has no identity")
 	}
-	l, err := net.Listen("tcp", fmt.Sprintf(":%d", api.Port))
-	if err != nil {
+	if err := n.listen(); err != nil {
 		n.apiStatus.Message = err.Error()
 		return fmt.Errorf("start the API: %w", err)
 	}
@@ -291,10 +325,71 @@ func (n *node) startAPI() error {
 	n.apiStatus.State, n.apiStatus.Healthy = supervise.Running.String(), true
 	n.apiStatus.Message = fmt.Sprintf("listening on port %d", api.Port)
 	n.spawn("api", func() {
-		if err := n.server.Serve(l); err != nil {
+		if err := n.server.Serve(n.listener); err != nil {
 			n.log.Printf("api", "%v.", err)
 		}
 	})
-	n.log.Printf("api", "Listening on port %d as %s.", api.Port, n.hostname())
+	if n.boot.ListenerFD < 0 {
+		n.log.Printf("api", "Listening on port %d as %s.", api.Port, n.hostname())
+	}
 	return nil
+}
+
+// listen takes over the socket of the resident start, so that no client is
+// refused meanwhile, or opens one.
+func (n *node) listen() error {
+	if n.boot.ListenerFD < 0 {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", api.Port))
+		n.listener = l
+		return err
+	}
+	f := os.NewFile(uintptr(n.boot.ListenerFD), "api")
+	defer f.Close()
+	l, err := net.FileListener(f)
+	n.listener = l
+	return err
+}
+
+// publishMounts publishes what is mounted from block devices.
+func (n *node) publishMounts() error {
+	all, err := n.mounts.List()
+	if err != nil {
+		return err
+	}
+	var mounts []resource.Resource
+	for _, m := range all {
+		if strings.HasPrefix(m.Source, "/dev/") && m.Target != "/newroot" {
+			mounts = append(mounts, resource.MountStatus{
+				Volume: volumeAt(m.Target), Source: m.Source, Target: m.Target, FSType: m.FSType, Mounted: true,
+			})
+		}
+	}
+	n.out.set(resource.MountStatusKind, mounts)
+	return nil
+}
+
+func volumeAt(target string) string {
+	switch target {
+	case "/":
+		return "SYSTEM"
+	case bootDir:
+		return "BOOT"
+	case stateDir:
+		return volume.Name
+	}
+	return target
+}
+
+// mountedAt returns the device that is mounted at target.
+func (n *node) mountedAt(target string) (string, bool) {
+	all, err := n.mounts.List()
+	if err != nil {
+		return "", false
+	}
+	for _, m := range all {
+		if m.Target == target {
+			return m.Source, true
+		}
+	}
+	return "", false
 }

@@ -3,8 +3,11 @@ package linux
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -23,15 +26,19 @@ const deviceWait = 5 * time.Second
 func (Disks) AddPartition(disk string, number int, start, size int64) (string, error) {
 	device := PartitionPath(disk, number)
 	f, err := os.Open(disk)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) {
+		err = hal.ErrNoDevice
+	}
 	if err != nil {
 		return "", fmt.Errorf("add partition %d to %s: %w", number, disk, err)
 	}
 	defer f.Close()
-	part := unix.BlkpgPartition{Start: start, Length: size, Pno: int32(number)}
-	arg := unix.BlkpgIoctlArg{Op: unix.BLKPG_ADD_PARTITION, Datalen: int32(unsafe.Sizeof(part)), Data: (*byte)(unsafe.Pointer(&part))}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), unix.BLKPG, uintptr(unsafe.Pointer(&arg)))
-	if errno != 0 && errno != unix.EBUSY { // busy: the kernel has it already
-		return "", fmt.Errorf("tell the kernel of partition %d of %s: %w", number, disk, errno)
+	err = blkpg(f, unix.BLKPG_ADD_PARTITION, unix.BlkpgPartition{Start: start, Length: size, Pno: int32(number)})
+	if errors.Is(err, unix.EBUSY) && isPartition(device, start, size) {
+		err = nil // the kernel has it already
+	}
+	if err != nil {
+		return "", fmt.Errorf("tell the kernel of partition %d of %s: %w", number, disk, err)
 	}
 	for waited := time.Duration(0); ; waited += 10 * time.Millisecond {
 		if _, err = os.Stat(device); err == nil || waited > deviceWait {
@@ -43,6 +50,28 @@ func (Disks) AddPartition(disk string, number int, start, size int64) (string, e
 		return "", fmt.Errorf("wait for %s: %w", device, err)
 	}
 	return device, nil
+}
+
+// isPartition reports whether the kernel has a partition of that name in that
+// place, start and size in bytes.
+func isPartition(device string, start, size int64) bool {
+	for file, want := range map[string]int64{"start": start, "size": size} {
+		b, err := os.ReadFile(filepath.Join("/sys/class/block", filepath.Base(device), file))
+		if err != nil || strings.TrimSpace(string(b)) != strconv.FormatInt(want/512, 10) { // sysfs counts sectors
+			return false
+		}
+	}
+	return true
+}
+
+// blkpg changes the kernel's own list of the partitions of a disk.
+func blkpg(disk *os.File, op int32, part unix.BlkpgPartition) error {
+	arg := unix.BlkpgIoctlArg{Op: op, Datalen: int32(unsafe.Sizeof(part)), Data: (*byte)(unsafe.Pointer(&part))}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, disk.Fd(), unix.BLKPG, uintptr(unsafe.Pointer(&arg)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // PartitionPath returns the path of a partition's device: /dev/sda1, but
@@ -70,8 +99,9 @@ func (Disks) GrowExt4(target string, size int64) error {
 	}
 	defer dir.Close()
 	blocks := uint64(size / st.Bsize)
-	// Without free space left in the last group the kernel answers EINVAL to a
-	// size that is no change, and EPERM without CAP_SYS_RESOURCE.
+	if st.Blocks >= blocks {
+		return nil // the kernel would answer EINVAL: it does not shrink
+	}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), ext4ResizeFS, uintptr(unsafe.Pointer(&blocks)))
 	if errno != 0 && !errors.Is(errno, unix.EBUSY) {
 		return fmt.Errorf("grow the ext4 at %s to %d blocks: %w", target, blocks, errno)

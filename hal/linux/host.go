@@ -56,6 +56,11 @@ func (h Host) SetSysctl(key, value string) error {
 	}
 	_, err = f.WriteString(value)
 	if err = errors.Join(err, f.Close()); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			// The key is open: what is not there is the thing that value names,
+			// such as a congestion control.
+			err = hal.ErrInvalid
+		}
 		return fmt.Errorf("set sysctl %s to %q: %w", key, value, sysctlError(err))
 	}
 	return nil
@@ -77,7 +82,7 @@ func (h Host) sysctlPath(key string) (string, error) {
 
 func sysctlError(err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.EISDIR): // or only the start of a key
 		return hal.ErrNotFound
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ERANGE):
 		return hal.ErrInvalid

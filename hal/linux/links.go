@@ -1,11 +1,13 @@
 package linux
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/jsimonetti/rtnetlink/v2"
 	"github.com/mdlayher/netlink"
@@ -48,6 +50,8 @@ func (l *Links) List() ([]hal.Link, error) {
 		link.Wired = m.Type == unix.ARPHRD_ETHER && !isWireless(link.Name)
 		links = append(links, link)
 	}
+	// Kernels before 6.10 list by hash bucket.
+	slices.SortFunc(links, func(a, b hal.Link) int { return cmp.Compare(a.Index, b.Index) })
 	return links, nil
 }
 
@@ -69,12 +73,19 @@ func (l *Links) SetUp(index uint32, up bool) error {
 
 // SetMTU implements hal.Links.
 func (l *Links) SetMTU(index, mtu uint32) error {
+	if mtu == 0 {
+		// A message without an MTU would change nothing, and succeed.
+		return linkError("set MTU 0", index, unix.EINVAL)
+	}
 	err := l.conn.Link.Set(&rtnetlink.LinkMessage{Index: index, Attributes: &rtnetlink.LinkAttributes{MTU: mtu}})
 	return linkError(fmt.Sprintf("set MTU %d", mtu), index, err)
 }
 
 // AddAddress implements hal.Links.
 func (l *Links) AddAddress(index uint32, p hal.Prefix) error {
+	if p.Address.Len == 0 {
+		return linkError("add an empty address", index, unix.EINVAL)
+	}
 	err := l.conn.Address.New(addressMessage(index, p))
 	if errors.Is(err, unix.EEXIST) {
 		return nil
@@ -133,75 +144,14 @@ func (l *Links) Addresses(index uint32) ([]hal.Prefix, error) {
 	return prefixes, nil
 }
 
-// AddRoute implements hal.Links.
-func (l *Links) AddRoute(r hal.Route) error {
-	err := l.conn.Route.Add(routeMessage(r))
-	if errors.Is(err, unix.EEXIST) {
-		return nil
-	}
-	return linkError("add route "+FormatPrefix(r.Destination), r.Link, err)
-}
-
-// RemoveRoute implements hal.Links.
-func (l *Links) RemoveRoute(r hal.Route) error {
-	err := l.conn.Route.Delete(routeMessage(r))
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	return linkError("remove route "+FormatPrefix(r.Destination), r.Link, err)
-}
-
-func routeMessage(r hal.Route) *rtnetlink.RouteMessage {
-	m := &rtnetlink.RouteMessage{
-		Family: family(r.Destination.Address), DstLength: r.Destination.Bits,
-		Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_STATIC, Type: unix.RTN_UNICAST,
-		Scope:      unix.RT_SCOPE_UNIVERSE,
-		Attributes: rtnetlink.RouteAttributes{OutIface: r.Link, Priority: r.Metric},
-	}
-	if r.Destination.Bits > 0 {
-		m.Attributes.Dst = net.IP(r.Destination.Address.Bytes[:r.Destination.Address.Len])
-	}
-	if r.Gateway.Len > 0 {
-		m.Attributes.Gateway = net.IP(r.Gateway.Bytes[:r.Gateway.Len])
-	} else {
-		m.Scope = unix.RT_SCOPE_LINK
-	}
-	return m
-}
-
-// Routes implements hal.Links.
-func (l *Links) Routes() ([]hal.Route, error) {
-	messages, err := l.conn.Route.List()
-	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
-	}
-	var routes []hal.Route
-	for _, m := range messages {
-		if m.Table != unix.RT_TABLE_MAIN || m.Type != unix.RTN_UNICAST {
-			continue
-		}
-		r := hal.Route{
-			Link: m.Attributes.OutIface, Metric: m.Attributes.Priority,
-			Gateway:     addressOf(m.Attributes.Gateway),
-			Destination: hal.Prefix{Address: addressOf(m.Attributes.Dst), Bits: m.DstLength},
-		}
-		if m.Attributes.Dst == nil {
-			r.Destination.Address.Len = 4
-			if m.Family == unix.AF_INET6 {
-				r.Destination.Address.Len = 16
-			}
-		}
-		routes = append(routes, r)
-	}
-	return routes, nil
-}
-
 func linkError(what string, index uint32, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.ENODEV):
 		err = hal.ErrNoDevice
+	case errors.Is(err, unix.EEXIST):
+		err = hal.ErrExists
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ERANGE):
 		err = fmt.Errorf("%w (%w)", hal.ErrInvalid, err)
 	}

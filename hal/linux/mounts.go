@@ -22,7 +22,10 @@ func (Mounts) Mount(m hal.Mount) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENOTBLK):
+	case errors.Is(err, unix.ENODEV):
+		// Not about the source: the kernel was built without the file system.
+		err = fmt.Errorf("%w (the kernel knows no %s)", hal.ErrInvalid, m.FSType)
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENOTBLK):
 		err = fmt.Errorf("%w (%w)", hal.ErrNoDevice, err)
 	case errors.Is(err, unix.EINVAL):
 		err = fmt.Errorf("%w (not a readable %s)", hal.ErrInvalid, m.FSType)
@@ -87,12 +90,15 @@ func (Mounts) List() ([]hal.MountInfo, error) {
 //	36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 func parseMountInfo(line string) (hal.MountInfo, bool) {
 	left, right, ok := strings.Cut(line, " - ")
-	l, r := strings.Fields(left), strings.Fields(right)
-	if !ok || len(l) < 6 || len(r) < 2 {
+	// Not Fields: the source may be empty.
+	l, r := strings.Split(left, " "), strings.Split(right, " ")
+	if !ok || len(l) < 6 || len(r) < 3 {
 		return hal.MountInfo{}, false
 	}
 	m := hal.MountInfo{Target: unescape(l[4]), FSType: r[0], Source: unescape(r[1])}
-	for option := range strings.SplitSeq(l[5], ",") {
+	// The mount may be read-only, or the file system below: a squashfs always
+	// is, and an ext4 after an error.
+	for option := range strings.SplitSeq(l[5]+","+r[2], ",") {
 		m.ReadOnly = m.ReadOnly || option == "ro"
 	}
 	return m, true

@@ -19,19 +19,34 @@ type Watchdog struct {
 // NewWatchdog returns the watchdog of the device at path, not yet opened.
 func NewWatchdog(path string) *Watchdog { return &Watchdog{path: path, fd: -1} }
 
-// InheritWatchdog takes over the open device fd, which an earlier stage of the
+// InheritWatchdog takes over the open device fd, which an earlier start of the
 // same program armed: closing and opening it again would leave a gap.
-func InheritWatchdog(path string, fd int) *Watchdog { return &Watchdog{path: path, fd: fd} }
+func InheritWatchdog(path string, fd int) *Watchdog {
+	unix.CloseOnExec(fd)
+	return &Watchdog{path: path, fd: fd}
+}
 
-// FD returns the open file descriptor, -1 when the device is not open. It is
-// kept across exec(2) on purpose.
+// KeepWatchdog tells whether the program that this one executes next inherits
+// the open device fd. At first it does not: as long as a service held the
+// device, Disarm would not stop the timer.
+func KeepWatchdog(fd int, keep bool) error {
+	flags := unix.FD_CLOEXEC
+	if keep {
+		flags = 0
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, flags); err != nil {
+		return fmt.Errorf("hand the watchdog on: %w", err)
+	}
+	return nil
+}
+
+// FD returns the open file descriptor, -1 when the device is not open.
 func (w *Watchdog) FD() int { return w.fd }
 
 // Start implements hal.Watchdog.
 func (w *Watchdog) Start(timeoutSeconds int) (int, error) {
 	if w.fd < 0 {
-		// No O_CLOEXEC: stage 2 inherits the armed device.
-		fd, err := unix.Open(w.path, unix.O_WRONLY, 0)
+		fd, err := unix.Open(w.path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
 			return 0, fmt.Errorf("open watchdog %s: %w", w.path, hal.ErrNoDevice)
 		}

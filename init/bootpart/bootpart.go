@@ -33,9 +33,11 @@ type Want struct {
 
 // Find returns the boot partition, or false when it has not appeared (yet).
 // sys is /sys; readSector returns the first 512 bytes of a device by its
-// kernel name. Where several match, the first by name wins, so that the answer
-// does not depend on the order of probing.
+// kernel name. Where several match, one whose UUID is the wanted one wins, and
+// then the first by name, so that the answer does not depend on the order of
+// probing.
 func Find(sys fs.FS, readSector func(name string) ([]byte, error), want Want) (Partition, bool) {
+	var found Partition // without a UUID to compare
 	for _, p := range partitions(sys) {
 		if want.UUID != "" && p.UUID != "" && p.UUID != want.UUID {
 			continue
@@ -44,11 +46,17 @@ func Find(sys fs.FS, readSector func(name string) ([]byte, error), want Want) (P
 			continue
 		}
 		sector, err := readSector(p.Name)
-		if err == nil && VolumeLabel(sector) == Label {
+		if err != nil || VolumeLabel(sector) != Label {
+			continue
+		}
+		if p.UUID == want.UUID || want.UUID == "" {
 			return p, true
 		}
+		if found.Name == "" {
+			found = p
+		}
 	}
-	return Partition{}, false
+	return found, found.Name != ""
 }
 
 // partitions lists the partitions of sysfs by name.

@@ -14,21 +14,32 @@ import (
 // baud prints about a hundred lines a second.
 const queueLines = 512
 
-// Log queues lines for a writer that may block, such as a serial port whose
+// Log queues lines for writers that may block, such as a serial port whose
 // other end asserted flow control. What does not fit is dropped and counted.
 type Log struct {
 	sinceBoot func() int64
-	lines     chan string
-	flushes   chan chan struct{}
+	outs      []*out
+}
+
+// out is one console and the lines that wait for it.
+type out struct {
+	w       io.Writer
+	lines   chan string
+	flushes chan chan struct{}
 
 	mu      sync.Mutex
 	dropped int
 }
 
-// New starts a log on w; sinceBoot gives the nanoseconds since boot.
-func New(w io.Writer, sinceBoot func() int64) *Log {
-	l := &Log{sinceBoot: sinceBoot, lines: make(chan string, queueLines), flushes: make(chan chan struct{})}
-	go l.write(w)
+// New starts a log on all of the writers, none of which can hold up another;
+// sinceBoot gives the nanoseconds since boot.
+func New(sinceBoot func() int64, writers ...io.Writer) *Log {
+	l := &Log{sinceBoot: sinceBoot}
+	for _, w := range writers {
+		o := &out{w: w, lines: make(chan string, queueLines), flushes: make(chan chan struct{})}
+		l.outs = append(l.outs, o)
+		go o.run(l)
+	}
 	return l
 }
 
@@ -37,20 +48,26 @@ func New(w io.Writer, sinceBoot func() int64) *Log {
 // not pose as a line of another component.
 func (l *Log) Printf(component, format string, args ...any) {
 	sentence := strings.ReplaceAll(strings.TrimRight(fmt.Sprintf(format, args...), "\n"), "\n", " | ")
-	sentence = strings.Map(printable, sentence)
-	line := fmt.Sprintf("[%10.3f] %s: %s\n", time.Duration(l.sinceBoot()).Seconds(), component, sentence)
-	select {
-	case l.lines <- line:
-	default:
-		l.mu.Lock()
-		l.dropped++
-		l.mu.Unlock()
+	line := l.format(strings.Map(printable, component), strings.Map(printable, sentence))
+	for _, o := range l.outs {
+		select {
+		case o.lines <- line:
+		default:
+			o.mu.Lock()
+			o.dropped++
+			o.mu.Unlock()
+		}
 	}
 }
 
-// printable keeps terminal escape sequences of a payload off the console.
+func (l *Log) format(component, sentence string) string {
+	return fmt.Sprintf("[%10.3f] %s: %s\n", time.Duration(l.sinceBoot()).Seconds(), component, sentence)
+}
+
+// printable keeps terminal escape sequences of a payload off the console. The
+// characters from 0x80 to 0x9f (C1 of ECMA-48) begin such sequences, too.
 func printable(r rune) rune {
-	if r < ' ' && r != '\t' || r == 0x7f {
+	if r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f {
 		return '?'
 	}
 	return r
@@ -58,42 +75,44 @@ func printable(r rune) rune {
 
 // Flush waits until all that was printed so far is written, or for timeout.
 func (l *Log) Flush(timeout time.Duration) {
-	done := make(chan struct{})
 	limit := time.After(timeout)
-	select {
-	case l.flushes <- done:
-	case <-limit:
-		return
-	}
-	select {
-	case <-done:
-	case <-limit:
+	for _, o := range l.outs {
+		done := make(chan struct{})
+		select {
+		case o.flushes <- done:
+		case <-limit:
+			return
+		}
+		select {
+		case <-done:
+		case <-limit:
+			return
+		}
 	}
 }
 
-func (l *Log) write(w io.Writer) {
+func (o *out) run(l *Log) {
 	for {
 		select {
-		case line := <-l.lines:
-			l.writeLine(w, line)
-		case done := <-l.flushes:
-			for n := len(l.lines); n > 0; n-- {
-				l.writeLine(w, <-l.lines)
+		case line := <-o.lines:
+			o.write(l, line)
+		case done := <-o.flushes:
+			for n := len(o.lines); n > 0; n-- {
+				o.write(l, <-o.lines)
 			}
 			close(done)
 		}
 	}
 }
 
-// writeLine drops what the console refuses: there is nowhere to report it.
-func (l *Log) writeLine(w io.Writer, line string) {
-	l.mu.Lock()
-	dropped := l.dropped
-	l.dropped = 0
-	l.mu.Unlock()
-	_, _ = io.WriteString(w, line)
+// write drops what the console refuses: there is nowhere to report it.
+func (o *out) write(l *Log, line string) {
+	_, _ = io.WriteString(o.w, line)
+	o.mu.Lock()
+	dropped := o.dropped
+	o.dropped = 0
+	o.mu.Unlock()
 	if dropped > 0 {
-		_, _ = fmt.Fprintf(w, "[%10.3f] console: dropped %d lines that came faster than the console prints.\n",
-			time.Duration(l.sinceBoot()).Seconds(), dropped)
+		_, _ = io.WriteString(o.w, l.format("console", fmt.Sprintf("dropped %d lines that came faster than the console prints.", dropped)))
 	}
 }

@@ -109,6 +109,7 @@ type unit struct {
 	next    int64 // when to start it again, or to kill it
 	backoff int64
 	killed  bool
+	held    bool // while all stop: a dependent is still there
 }
 
 // New returns a supervisor of services, which come with dependencies before
@@ -142,13 +143,12 @@ func (s *Supervisor) Done() bool {
 // Step does what is due at now and returns when it wants to be called again.
 func (s *Supervisor) Step(now int64) int64 {
 	s.collect(now)
+	if s.stopping {
+		return s.stopAll(now)
+	}
 	next := never
 	for _, u := range s.units {
-		if s.stopping {
-			next = min(next, s.stop(u, now))
-		} else {
-			next = min(next, s.start(u, now))
-		}
+		next = min(next, s.start(u, now))
 	}
 	return next
 }
@@ -168,7 +168,7 @@ func (s *Supervisor) collect(now int64) {
 	s.mu.Unlock()
 	for _, e := range exits {
 		for _, u := range s.units {
-			if u.pid == e.PID {
+			if u.pid != 0 && u.pid == e.PID {
 				u.ended(e, now)
 				break
 			}
@@ -252,15 +252,33 @@ func (s *Supervisor) missing(u *unit) string {
 	return ""
 }
 
-// stop moves u one step towards its end, once its dependents have ended.
+// stopAll moves each service one step towards its end, dependents first.
+func (s *Supervisor) stopAll(now int64) int64 {
+	next := never
+	for i := len(s.units) - 1; i >= 0; i-- {
+		u := s.units[i]
+		u.held = isHeld(u, s.units[i+1:])
+		next = min(next, s.stop(u, now))
+	}
+	return next
+}
+
+// isHeld reports whether one of the later services still needs u: directly, or
+// by way of one that has ended itself.
+func isHeld(u *unit, later []*unit) bool {
+	return slices.ContainsFunc(later, func(d *unit) bool {
+		return (d.pid != 0 || d.held) && slices.Contains(d.DependsOn, u.ID)
+	})
+}
+
 func (s *Supervisor) stop(u *unit, now int64) int64 {
 	if u.pid == 0 {
 		if u.state == Waiting {
-			u.state, u.message = Finished, "stopped before it started"
+			u.state, u.message = Finished, "stopped while it was not running"
 		}
 		return never
 	}
-	if s.hasRunningDependent(u) {
+	if u.held {
 		return never
 	}
 	switch {
@@ -270,18 +288,11 @@ func (s *Supervisor) stop(u *unit, now int64) int64 {
 	case !u.killed && now >= u.next:
 		u.killed, u.message = true, "being killed: its grace has expired"
 		s.signal(u, sigKill)
-		return never
 	}
 	if u.killed {
 		return never
 	}
 	return u.next
-}
-
-func (s *Supervisor) hasRunningDependent(u *unit) bool {
-	return slices.ContainsFunc(s.units, func(d *unit) bool {
-		return d.pid != 0 && slices.Contains(d.DependsOn, u.ID)
-	})
 }
 
 // signal ignores a group that is gone: its exit status is on the way.

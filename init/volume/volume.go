@@ -45,19 +45,32 @@ type Disk interface {
 	Sync() error
 }
 
-// ErrNoRoom says that there is no free space for STATE.
-var ErrNoRoom = errors.New("no room for the STATE partition")
+var (
+	// ErrNoState says that the disk has no STATE partition yet.
+	ErrNoState = errors.New("there is no STATE partition")
+	// ErrNoRoom says that there is no free space for STATE.
+	ErrNoRoom = errors.New("no room for the STATE partition")
+)
 
-// Ensure returns the STATE partition of disk, which has size bytes, and
-// creates it first where it does not exist. template opens the gzipped image
-// of an empty file system.
-func Ensure(disk Disk, size int64, template func() (io.ReadCloser, error)) (Extent, error) {
+// Find returns the STATE partition of disk, which has size bytes, or
+// ErrNoState.
+func Find(disk Disk, size int64) (Extent, error) {
 	table, err := readTable(disk, size)
 	if err != nil {
 		return Extent{}, fmt.Errorf("read the partition table: %w", err)
 	}
 	if e, ok := table.state(); ok {
 		return e, nil
+	}
+	return Extent{}, ErrNoState
+}
+
+// Create makes the STATE partition of a disk that Find found none on. template
+// opens the gzipped image of an empty file system.
+func Create(disk Disk, size int64, template func() (io.ReadCloser, error)) (Extent, error) {
+	table, err := readTable(disk, size)
+	if err != nil {
+		return Extent{}, fmt.Errorf("read the partition table: %w", err)
 	}
 	e, err := table.free()
 	if err != nil {

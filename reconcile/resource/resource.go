@@ -216,6 +216,26 @@ func (s VolumeStatus) Fields() []Field {
 	return []Field{{"name", s.Name}, {"device", s.Device}, {"fs", s.FS}, {"label", s.Label}, {"phase", s.Phase}}
 }
 
+// MountStatus is a file system that is mounted.
+type MountStatus struct {
+	Volume  string // name of the volume, or of the directory
+	Source  string
+	Target  string
+	FSType  string
+	Mounted bool
+}
+
+func (MountStatus) Kind() Kind   { return MountStatusKind }
+func (s MountStatus) ID() string { return s.Target }
+
+// Fields implements Resource.
+func (s MountStatus) Fields() []Field {
+	return []Field{
+		{"volume", s.Volume}, {"source", s.Source}, {"target", s.Target}, {"fstype", s.FSType},
+		{"mounted", strconv.FormatBool(s.Mounted)},
+	}
+}
+
 // MachineConfig is the config that the node runs by, secrets replaced.
 type MachineConfig struct {
 	Source string // where it came from

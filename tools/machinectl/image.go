@@ -6,14 +6,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"machined/board"
 	"machined/images"
 	"machined/images/parts"
 	"machined/init/config"
+	"machined/tools/pkidir"
+	"machined/tools/progress"
 )
 
 func newImage() *cobra.Command {
@@ -84,29 +84,12 @@ func buildImage(f imageFlags, stderr io.Writer) (images.Image, error) {
 		}
 	}
 	if f.pki != "" {
-		if o.PKI, err = nodePKI(f.pki, hostname, f.embedCA, time.Now()); err != nil {
+		if o.PKI, err = pkidir.Node(f.pki, hostname, f.embedCA, time.Now()); err != nil {
 			return images.Image{}, err
 		}
 	} else if f.embedCA {
 		return images.Image{}, fmt.Errorf("--embed-ca needs --pki")
 	}
-	o.Progress = progress(stderr, "writing "+f.out)
+	o.Progress = progress.Bytes(stderr, "writing "+f.out)
 	return images.Build(f.out, o)
-}
-
-// progress returns a callback that draws a bar on a terminal, and nil where
-// nobody watches.
-func progress(w io.Writer, what string) func(done, total int64) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	var bar *progressbar.ProgressBar
-	return func(done, total int64) {
-		if bar == nil {
-			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
-				progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-		}
-		_ = bar.Set64(done)
-	}
 }

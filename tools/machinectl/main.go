@@ -17,20 +17,11 @@ var version = "devel"
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// Exit codes: 1 is a failure, 2 a command line that is not understood or needs
-// a confirmation.
-const (
-	exitFailure = 1
-	exitUsage   = 2
-)
-
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	root := newRoot()
+	root := newRoot(stdout, stderr)
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(stderr, "machinectl:", err)
 		return exitCode(err)
@@ -38,16 +29,39 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func newRoot() *cobra.Command {
+func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "machinectl",
-		Short:         "Drive machined nodes, and build and run their images",
+		Use:   "machinectl",
+		Short: "Drive machined nodes, and build and run their images",
+		Long: "Drive machined nodes, and build and run their images.\n\n" +
+			"A node is found by --bundle and --endpoint, else by MACHINECTL_BUNDLE and\n" +
+			"MACHINECTL_ENDPOINT, else by the current context; see `machinectl config`.",
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newPKI(), newImage(), newQEMU())
+	// The completion command keeps the writer that it is made with.
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	f := &nodeFlags{}
+	f.register(root)
+	root.AddGroup(
+		&cobra.Group{ID: "node", Title: "Commands for a node:"},
+		&cobra.Group{ID: "local", Title: "Commands on this computer:"},
+	)
+	addTo(root, "node", newVersion(f), newGet(f), newReboot(f), newShutdown(f))
+	addTo(root, "local", newConfig(f), newPKI(), newImage(), newQEMU())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	root.SetCompletionCommandGroupID("local")
+	root.SetHelpCommandGroupID("local")
+	tellUsage(root)
 	return root
 }
 
-func exitCode(error) int { return exitFailure }
+func addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		root.AddCommand(c)
+	}
+}

@@ -1,0 +1,164 @@
+// Package apitest serves the API of a node that is not there, with real
+// certificates over loopback, for the tests of its clients.
+package apitest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"machined/api"
+	"machined/api/pki"
+	"machined/reconcile/resource"
+)
+
+// Node is an api.Node that notes what it is asked. Set its fields before it
+// serves.
+type Node struct {
+	Info      api.Version
+	Resources map[resource.Kind][]resource.Resource
+	// OnList runs inside List, to block it or to panic; nil does nothing.
+	OnList func()
+	// EndError is what Reboot and Shutdown return.
+	EndError error
+
+	mu    sync.Mutex
+	asked []string
+	used  []string
+}
+
+// Version implements api.Node.
+func (n *Node) Version() api.Version { return n.Info }
+
+// List implements api.Node.
+func (n *Node) List(kind resource.Kind) []resource.Resource {
+	if n.OnList != nil {
+		n.OnList()
+	}
+	return n.Resources[kind]
+}
+
+// Reboot implements api.Node.
+func (n *Node) Reboot(by string) error { return n.end("reboot by " + by) }
+
+// Shutdown implements api.Node.
+func (n *Node) Shutdown(by string) error { return n.end("shutdown by " + by) }
+
+func (n *Node) end(what string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = append(n.asked, what)
+	return n.EndError
+}
+
+// Used implements api.Node.
+func (n *Node) Used(fingerprint string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.used = append(n.used, fingerprint)
+}
+
+// Asked returns the calls of Reboot and Shutdown so far, such as "reboot by
+// laptop".
+func (n *Node) Asked() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.asked)
+}
+
+// UsedBy returns the fingerprints that Used was called with.
+func (n *Node) UsedBy() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.used)
+}
+
+// NewCA returns an authority that was made at now.
+func NewCA(t testing.TB, name string, now time.Time) *pki.CA {
+	t.Helper()
+	ca, err := pki.NewCA(name, now, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+// NewNode returns the identity of a node, issued at now.
+func NewNode(t testing.TB, ca *pki.CA, now time.Time) *pki.Node {
+	t.Helper()
+	n, err := ca.IssueNode([]string{"board-1"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// NewBundle returns the bundle of a client named "laptop", issued at now for
+// ttl.
+func NewBundle(t testing.TB, ca *pki.CA, now time.Time, ttl time.Duration, roles ...pki.Role) *pki.Bundle {
+	t.Helper()
+	b, err := ca.IssueClient("laptop", roles, ttl, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Serve serves the node on a loopback port until the test ends, and returns the
+// server and its address.
+func Serve(t testing.TB, node api.Node, config *tls.Config) (*api.Server, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := api.NewServer(node, config, func(text string) { t.Log("the node warns:", text) })
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Stop(time.Second)
+		if err := <-done; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			t.Errorf("Serve = %v; want no error", err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+// Sign returns the identity of a client with the given organizations, roles or
+// not, which pki.CA does not issue.
+func Sign(t testing.TB, ca *pki.CA, now time.Time, ttl time.Duration, organizations ...string) pki.Identity {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()),
+		Subject:      pkix.Name{CommonName: "laptop", Organization: organizations},
+		NotBefore:    now.Add(-time.Hour),
+		NotAfter:     now.Add(ttl),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.Cert, &key.PublicKey, ca.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pki.Identity{Cert: cert, Key: key}
+}

@@ -1,0 +1,112 @@
+package fake
+
+import (
+	"strconv"
+
+	"machined/hal"
+)
+
+// Disks is a simulated hal.Disks.
+type Disks struct {
+	Faults
+	disks   []disk
+	volumes []volume
+}
+
+type disk struct {
+	path  string
+	size  int64
+	parts []part
+}
+
+type part struct {
+	number      int
+	start, size int64
+}
+
+type volume struct {
+	target       string
+	size, device int64 // bytes
+}
+
+const ext4Block = 4096
+
+// AddDisk makes a disk of size bytes known.
+func (d *Disks) AddDisk(path string, size int64) {
+	d.disks = append(d.disks, disk{path: path, size: size})
+}
+
+// AddExt4 makes an ext4 of size bytes known, mounted at target from a device
+// of deviceSize bytes.
+func (d *Disks) AddExt4(target string, size, deviceSize int64) {
+	d.volumes = append(d.volumes, volume{target: target, size: size, device: deviceSize})
+}
+
+// Ext4Size returns the size in bytes of the ext4 at target, 0 for none.
+func (d *Disks) Ext4Size(target string) int64 {
+	for _, v := range d.volumes {
+		if v.target == target {
+			return v.size
+		}
+	}
+	return 0
+}
+
+// AddPartition implements hal.Disks.
+func (d *Disks) AddPartition(path string, number int, start, size int64) (string, error) {
+	if err := d.failing("AddPartition"); err != nil {
+		return "", err
+	}
+	for i := range d.disks {
+		if d.disks[i].path == path {
+			return partitionPath(path, number), d.disks[i].add(part{number: number, start: start, size: size})
+		}
+	}
+	return "", hal.ErrNoDevice
+}
+
+func (d *disk) add(p part) error {
+	if p.number < 1 || p.size <= 0 || p.start < 0 || p.start+p.size > d.size {
+		return hal.ErrInvalid
+	}
+	for _, other := range d.parts {
+		if other == p {
+			return nil
+		}
+		if other.number == p.number || p.start < other.start+other.size && other.start < p.start+p.size {
+			return ErrBusy
+		}
+	}
+	d.parts = append(d.parts, p)
+	return nil
+}
+
+// partitionPath follows the kernel: a p stands between two digits.
+func partitionPath(disk string, number int) string {
+	if last := disk[len(disk)-1]; last >= '0' && last <= '9' {
+		disk += "p"
+	}
+	return disk + strconv.Itoa(number)
+}
+
+// GrowExt4 implements hal.Disks.
+func (d *Disks) GrowExt4(target string, size int64) error {
+	if err := d.failing("GrowExt4"); err != nil {
+		return err
+	}
+	size -= size % ext4Block
+	for i := range d.volumes {
+		v := &d.volumes[i]
+		if v.target != target {
+			continue
+		}
+		if size > v.device {
+			return hal.ErrInvalid
+		}
+		v.size = max(v.size, size)
+		return nil
+	}
+	return hal.ErrNotMounted
+}
+
+var _ hal.Disks = (*Disks)(nil)

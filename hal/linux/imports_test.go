@@ -1,0 +1,71 @@
+package linux
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestNobodyElseWaits keeps os/exec out of PID 1. Its Wait and the reaper's
+// wait4(-1) race for the status of each child: the loser of the race reports
+// "no child processes", and a service that ended is shown as running for ever.
+func TestNobodyElseWaits(t *testing.T) {
+	for _, dir := range []string{"../../init", "../../hal"} {
+		for path, imported := range imports(t, dir) {
+			for _, name := range imported {
+				if name == "os/exec" {
+					t.Errorf("%s imports %s; processes are started through hal.Processes", path, name)
+				}
+			}
+		}
+	}
+}
+
+// TestSmallImports keeps the interfaces and the simulated drivers to what
+// TinyGo compiles to a small program.
+func TestSmallImports(t *testing.T) {
+	for _, dir := range []string{"..", "../fake"} {
+		for path, imported := range imports(t, dir) {
+			if filepath.Dir(path) != dir {
+				continue
+			}
+			for _, name := range imported {
+				if name != "machined/hal" && name != "strconv" {
+					t.Errorf("%s imports %s; want nothing but strconv and machined/hal", path, name)
+				}
+			}
+		}
+	}
+}
+
+// imports returns what the files below dir import, tests aside.
+func imports(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	found := make(map[string][]string)
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		found[path] = nil
+		for _, i := range file.Imports {
+			name, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			found[path] = append(found[path], name)
+		}
+		return nil
+	})
+	if err != nil || len(found) == 0 {
+		t.Fatalf("read the imports below %s: %d files, %v", dir, len(found), err)
+	}
+	return found
+}

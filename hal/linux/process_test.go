@@ -1,0 +1,153 @@
+package linux
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"machined/hal"
+	"machined/hal/conformance"
+)
+
+// newProcesses returns a driver with a reaper for the length of the test. The
+// tests of this package do not run in parallel, so that os/exec in another one
+// never meets it.
+func newProcesses(t *testing.T) *Processes {
+	reaper := NewReaper()
+	t.Cleanup(reaper.Close)
+	return NewProcesses(reaper)
+}
+
+func TestProcesses(t *testing.T) {
+	conformance.Processes(t, func(t *testing.T) conformance.ProcessesRig {
+		shell := func(script string) []string { return []string{"/bin/sh", "-c", script} }
+		ready := filepath.Join(t.TempDir(), "ready")
+		return conformance.ProcessesRig{
+			Processes: newProcesses(t),
+			Exit:      func(code int) []string { return shell(fmt.Sprint("exit ", code)) },
+			Sleep:     []string{"/bin/sleep", "1000"},
+			Stubborn:  shell("trap '' TERM; touch " + ready + "; while :; do sleep 1000; done"),
+			Absent:    []string{"/no/such/command"},
+			Advance:   func() { time.Sleep(10 * time.Millisecond) },
+			Settle:    func() { waitFor(t, "the trap to be set", func() bool { _, err := os.Stat(ready); return err == nil }) },
+		}
+	})
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 10 s for %s", what)
+		}
+	}
+}
+
+// output runs a shell script with spec and returns what it prints.
+func output(t *testing.T, spec hal.ProcessSpec, script string) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	spec.Argv = []string{"/bin/sh", "-c", script}
+	spec.Stdout, spec.Stderr = int(w.Fd()), int(w.Fd())
+	done := make(chan hal.ExitStatus, 1)
+	if _, err := newProcesses(t).Start(spec, func(e hal.ExitStatus) { done <- e }); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	out, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	return strings.TrimSpace(string(out))
+}
+
+func TestProcessSurroundings(t *testing.T) {
+	for _, c := range []struct {
+		name, script, want string
+		spec               hal.ProcessSpec
+	}{
+		{"no environment", "env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^OLDPWD=", "", hal.ProcessSpec{}},
+		{"environment", `echo "$A"`, "1 2", hal.ProcessSpec{Env: []string{"A=1 2"}}},
+		{"root directory", "pwd", "/", hal.ProcessSpec{}},
+		{"directory", "pwd", "/proc", hal.ProcessSpec{Dir: "/proc"}},
+		// The fourth is the directory that ls reads.
+		{"no descriptors of ours", "ls /proc/self/fd", "0\n1\n2\n3", hal.ProcessSpec{}},
+		{"standard input is empty", "cat", "", hal.ProcessSpec{}},
+		// Fields 5 and 6 of proc_pid_stat(5): process group and session.
+		{"a session of its own", `read pid name state ppid group session rest </proc/$$/stat; [ $$ = $group ] && [ $$ = $session ] && echo leader`, "leader", hal.ProcessSpec{}},
+		{"no signal blocked or ignored", `grep -e SigBlk -e SigIgn /proc/$$/status | tr -d '\n\t '`, "SigBlk:0000000000000000SigIgn:0000000000000000", hal.ProcessSpec{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := output(t, c.spec, c.script); got != c.want {
+				t.Errorf("%s printed %q; want %q", c.script, got, c.want)
+			}
+		})
+	}
+	t.Run("user", func(t *testing.T) {
+		needRoot(t)
+		if got := output(t, hal.ProcessSpec{UID: 1234, GID: 5678}, "id -u; id -g; id -G"); got != "1234\n5678\n5678" {
+			t.Errorf("id of 1234:5678 printed %q; want that user, that group and no other", got)
+		}
+	})
+}
+
+// TestSignalReachesGroup checks that what a service has started goes with it.
+func TestSignalReachesGroup(t *testing.T) {
+	p := newProcesses(t)
+	note := filepath.Join(t.TempDir(), "child")
+	done := make(chan hal.ExitStatus, 1)
+	pid, err := p.Start(hal.ProcessSpec{
+		Argv: []string{"/bin/sh", "-c", "sleep 1000 & echo $! >" + note + ".new; mv " + note + ".new " + note + "; wait"}, Stdout: -1, Stderr: -1,
+	}, func(e hal.ExitStatus) { done <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the child's number", func() bool { _, err := os.Stat(note); return err == nil })
+	if err := p.Signal(pid, 15); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-done; e.Signal != 15 {
+		t.Errorf("the leader ended as %+v; want signal 15", e)
+	}
+	child, err := os.ReadFile(note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the child to end", func() bool {
+		stat, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(child)), "stat"))
+		return err != nil || strings.Contains(string(stat), ") Z ") // whoever adopted it may not wait for it
+	})
+}
+
+// TestFailedExecKeepsNothing checks that a command which cannot run leaves
+// neither a zombie nor an entry that a later process of its number would find.
+func TestFailedExecKeepsNothing(t *testing.T) {
+	p := newProcesses(t)
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("no program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range []hal.ProcessSpec{
+		{Argv: []string{script}}, {Argv: []string{t.TempDir()}}, {Argv: []string{"/bin/sh"}, Dir: "/no/such/directory"},
+	} {
+		spec.Stdout, spec.Stderr = -1, -1
+		if pid, err := p.Start(spec, func(e hal.ExitStatus) { t.Errorf("%v: exit %+v reported", spec.Argv, e) }); err == nil {
+			t.Errorf("Start(%v) = %d; want an error", spec.Argv, pid)
+		}
+	}
+	if n := waitingFor(p.reaper); n != 0 {
+		t.Errorf("%d processes are waited for after failed starts; want 0", n)
+	}
+	if z := zombies(t.Fatal); z != 0 {
+		t.Errorf("%d zombies after failed starts; want 0", z)
+	}
+}

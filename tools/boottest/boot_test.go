@@ -1,0 +1,284 @@
+// Package boottest boots nodes in QEMU and judges them from outside: over
+// their API, with the real machinectl, and by what is left on their disks.
+package boottest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"machined/api/machinepb"
+	"machined/api/pki"
+	"machined/board"
+	"machined/tools/lab"
+	"machined/tools/qemu"
+)
+
+var (
+	boardFlag = flag.String("board", "", "test only this board")
+	partsFlag = flag.String("parts", "../../build/parts", "directory that `make parts` filled")
+	ctlFlag   = flag.String("machinectl", "../../build/machinectl", "machinectl program")
+)
+
+// patience is a time-out, not a budget: emulation on a busy machine is slow.
+const patience = 6 * time.Minute
+
+const nodeConfig = "machine:\n  hostname: node-1\n"
+
+// TestBoot takes each board through its first life: cold boot, API, reboot
+// through the API with the same identity, and shutdown.
+func TestBoot(t *testing.T) {
+	for _, b := range board.Table() {
+		t.Run(b.Name, func(t *testing.T) {
+			only(t, b)
+			n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+			m := start(t, n, nil)
+			first := m.waitAPI(t, "")
+			checkVersion(t, n, first)
+			checkResources(t, m)
+			checkProgram(t, m, first)
+			identity := m.serverFingerprint(t)
+
+			m.ctl(t, "reboot requested\n", "reboot")
+			second := m.waitAPI(t, first.GetBootId())
+			checkVersion(t, n, second)
+			if got := m.serverFingerprint(t); got != identity {
+				t.Errorf("after the reboot the node's certificate is %s; want %s", got, identity)
+			}
+			if b.Firmware == board.RaspberryPi && m.vm.Starts() != 2 {
+				t.Errorf("the firmware chose %d times; want 2, once a boot", m.vm.Starts())
+			}
+			m.settled(t)
+			m.ctl(t, "shutdown requested\n", "shutdown")
+			m.waitOff(t)
+			checkDisk(t, n)
+		})
+	}
+}
+
+// machine is a running node of a test.
+type machine struct {
+	node    *lab.Node
+	vm      *qemu.VM
+	bundle  string
+	console *os.File
+}
+
+func only(t *testing.T, b board.Board) {
+	t.Helper()
+	if *boardFlag != "" && *boardFlag != b.Name {
+		t.Skipf("-board=%s asks for another board", *boardFlag)
+	}
+}
+
+func build(t *testing.T, o lab.Options) *lab.Node {
+	t.Helper()
+	o.Parts, o.Dir = *partsFlag, t.TempDir()
+	n, err := lab.Build(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// start boots n; when the test fails, its console is printed.
+func start(t *testing.T, n *lab.Node, edit func(*qemu.Options)) *machine {
+	t.Helper()
+	console, err := os.CreateTemp(t.TempDir(), "console")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm, err := n.Start(console, edit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		vm.Close()
+		if t.Failed() {
+			text, _ := os.ReadFile(console.Name())
+			t.Logf("console:\n%s", text)
+		}
+		console.Close()
+	})
+	return &machine{node: n, vm: vm, bundle: n.Bundle, console: console}
+}
+
+func (m *machine) waitAPI(t *testing.T, last string) *machinepb.VersionResponse {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	v, err := lab.WaitAPI(ctx, m.vm, m.bundle, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func (m *machine) waitOff(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := m.vm.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitConsole waits until the console has shown text.
+func (m *machine) waitConsole(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		if b, err := os.ReadFile(m.console.Name()); err == nil && strings.Contains(string(b), text) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("the console does not show %q", text)
+}
+
+// settled waits until the slot's program has taken over from the initramfs's.
+func (m *machine) settled(t *testing.T) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		if volume := m.get(t, "VolumeStatus")["STATE"]; volume["phase"] == "Ready" {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Fatal("STATE does not become Ready")
+}
+
+// ctl runs machinectl against the node and compares its output; "" is any.
+func (m *machine) ctl(t *testing.T, want string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(*ctlFlag, append([]string{"--bundle", m.bundle, "--endpoint", lab.Endpoint(m.vm)}, args...)...)
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		t.Fatalf("machinectl %s: %v\n%s", strings.Join(args, " "), err, failed.Stderr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want != "" && string(out) != want {
+		t.Errorf("machinectl %s printed %q; want %q", strings.Join(args, " "), out, want)
+	}
+	return string(out)
+}
+
+// get lists a kind: id → field → value.
+func (m *machine) get(t *testing.T, kind string) map[string]map[string]string {
+	t.Helper()
+	c, err := lab.Dial(m.vm, m.bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	entries, err := c.List(context.Background(), kind, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]map[string]string)
+	for _, e := range entries {
+		all[e.GetId()] = make(map[string]string)
+		for _, f := range e.GetFields() {
+			all[e.GetId()][f.GetKey()] = f.GetValue()
+		}
+	}
+	return all
+}
+
+// serverFingerprint returns the fingerprint of the certificate that the node
+// shows.
+func (m *machine) serverFingerprint(t *testing.T) string {
+	t.Helper()
+	bundle, err := pki.LoadBundle(m.bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(lab.Endpoint(m.vm), "https://"), pki.ClientTLS(bundle, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return pki.Fingerprint(conn.ConnectionState().PeerCertificates[0])
+}
+
+func checkVersion(t *testing.T, n *lab.Node, v *machinepb.VersionResponse) {
+	t.Helper()
+	image := ""
+	for _, f := range n.Image.Manifest.Slot.Files {
+		if f.Path == "system.squashfs" {
+			image = f.SHA256
+		}
+	}
+	for _, c := range []struct{ what, got, want string }{
+		{"version", v.GetVersion(), n.Store.Index.Version},
+		{"image_id", v.GetImageId(), image},
+		{"board", v.GetBoard(), n.Board.Name},
+		{"slot", v.GetSlot(), "A"},
+	} {
+		if c.got != c.want || c.want == "" {
+			t.Errorf("Version().%s = %q; want %q", c.what, c.got, c.want)
+		}
+	}
+}
+
+func checkResources(t *testing.T, m *machine) {
+	t.Helper()
+	if api := m.get(t, "ServiceStatus")["api"]; api["state"] != "Running" || api["healthy"] != "true" {
+		t.Errorf("ServiceStatus api = %v; want Running and healthy", api)
+	}
+	if c := m.get(t, "MachineConfig")["machine-config"]; c["bytes"] != nodeConfig || c["source"] != "/boot/machined/config.yaml" {
+		t.Errorf("MachineConfig = %v; want the file on the boot partition", c)
+	}
+	link := "eth0"
+	disk := "/dev/vda1"
+	if m.node.Board.Name == "rpi-3a-plus" {
+		link, disk = "usb0", "/dev/mmcblk0p1"
+	}
+	if l := m.get(t, "LinkStatus")[link]; l["up"] != "true" || l["mtu"] != "1500" {
+		t.Errorf("LinkStatus %s = %v; want it up with MTU 1500", link, l)
+	}
+	if a := m.get(t, "AddressStatus"); a[link+"/10.0.2.15/24"] == nil {
+		t.Errorf("AddressStatus = %v; want 10.0.2.15/24 on %s", a, link)
+	}
+	if boot := m.get(t, "MountStatus")["/boot"]; boot["source"] != disk || boot["fstype"] != "vfat" {
+		t.Errorf("MountStatus /boot = %v; want %s as vfat", boot, disk)
+	}
+}
+
+// checkProgram runs the real machinectl for what a person would ask first.
+func checkProgram(t *testing.T, m *machine, v *machinepb.VersionResponse) {
+	t.Helper()
+	if out := m.ctl(t, "", "version"); !strings.Contains(out, v.GetVersion()) || !strings.Contains(out, m.node.Board.Name) {
+		t.Errorf("machinectl version printed %q; want the node's version %s and board", out, v.GetVersion())
+	}
+	if out := m.ctl(t, "", "get", "ServiceStatus"); !strings.Contains(out, "service_id=api state=Running healthy=true") {
+		t.Errorf("machinectl get ServiceStatus printed %q; want the API running", out)
+	}
+}
+
+// checkDisk has the real checkers judge what the node left on its disk.
+func checkDisk(t *testing.T, n *lab.Node) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, p := range partitions(t, n.Disk()) {
+		file := filepath.Join(dir, "partition")
+		copyRange(t, n.Disk(), file, p.start, p.size)
+		switch {
+		case p.number == 1:
+			tool(t, "fsck.fat", "-n", file)
+		default:
+			tool(t, "e2fsck", "-fn", file)
+		}
+	}
+}

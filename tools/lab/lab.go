@@ -1,0 +1,146 @@
+// Package lab builds a node's image with a PKI of its own, boots it in QEMU and
+// reaches it over its API: what tests, demonstrations and measurements share.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"machined/api/client"
+	"machined/api/machinepb"
+	"machined/api/pki"
+	"machined/board"
+	"machined/images"
+	"machined/images/parts"
+	"machined/tools/pkidir"
+	"machined/tools/qemu"
+)
+
+// Options says what node to make.
+type Options struct {
+	Board board.Board
+	Parts string // directory of the parts' store
+	Dir   string // gets the PKI and the image
+	// Config is the machine config; nil for none.
+	Config []byte
+	// OwnCA leaves the PKI out of the image: the node makes its own.
+	OwnCA bool
+	// Progress is told of the bytes of the image that are written; may be nil.
+	Progress func(done, total int64)
+}
+
+// Hostname of the lab's nodes, for which their certificates are issued.
+const Hostname = "node-1"
+
+// Node is an image and how its node is reached.
+type Node struct {
+	Options
+	Image  images.Image
+	Store  *parts.Store
+	Bundle string // directory of the admin's client bundle
+}
+
+// Build makes the PKI and the image.
+func Build(o Options) (*Node, error) {
+	store, err := parts.Open(o.Parts)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Options: o, Store: store}
+	build := images.Options{Board: o.Board, Store: store, Config: o.Config, Progress: o.Progress}
+	if !o.OwnCA {
+		dir := filepath.Join(o.Dir, "pki")
+		now := time.Now()
+		if err := pkidir.New(dir, "lab", 24*time.Hour, now); err != nil {
+			return nil, err
+		}
+		if build.PKI, err = pkidir.Node(dir, Hostname, false, now); err != nil {
+			return nil, err
+		}
+		n.Bundle = filepath.Join(dir, pkidir.Bundles, "admin")
+	}
+	n.Image, err = images.Build(filepath.Join(o.Dir, o.Board.Name+".img"), build)
+	return n, err
+}
+
+// Disk returns the path of the node's disk, which outlives its machines.
+func (n *Node) Disk() string { return filepath.Join(n.Dir, n.Board.Name+".disk") }
+
+// Start boots the node on its disk. The API is on a free port of 127.0.0.1,
+// which the machine's options name.
+func (n *Node) Start(console io.Writer, edit func(*qemu.Options)) (*qemu.VM, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	o := qemu.Options{Board: n.Board, Image: n.Image.Path, Disk: n.Disk(), APIPort: port, Console: console}
+	if edit != nil {
+		edit(&o)
+	}
+	return qemu.Start(o)
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Endpoint returns the address of a machine's API.
+func Endpoint(vm *qemu.VM) string { return fmt.Sprintf("https://127.0.0.1:%d", vm.APIPort) }
+
+// Dial returns a client of the machine's API with the bundle in dir.
+func Dial(vm *qemu.VM, dir string) (*client.Client, error) {
+	bundle, err := pki.LoadBundle(dir)
+	if err != nil {
+		return nil, err
+	}
+	return client.Dial(Endpoint(vm), bundle, client.Options{Timeout: 5 * time.Second, BundleDir: dir})
+}
+
+// ErrOff says that the machine went off while its API was waited for.
+var ErrOff = errors.New("the machine went off")
+
+// pollEvery is the pause between two tries to reach an API.
+const pollEvery = 50 * time.Millisecond
+
+// WaitAPI waits until the API answers with a boot id other than last, which is
+// empty for any. It looks often: a time is measured by it.
+func WaitAPI(ctx context.Context, vm *qemu.VM, bundle, last string) (*machinepb.VersionResponse, error) {
+	for {
+		v, err := tryVersion(ctx, vm, bundle)
+		if err == nil && v.GetBootId() != last {
+			return v, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the API at %s: %w; the last try: %w", Endpoint(vm), ctx.Err(), err)
+		case <-vm.Done():
+			return nil, fmt.Errorf("wait for the API at %s: %w", Endpoint(vm), ErrOff)
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// tryVersion asks on a connection of its own, so that no backoff of an earlier
+// failure delays it.
+func tryVersion(ctx context.Context, vm *qemu.VM, bundle string) (*machinepb.VersionResponse, error) {
+	c, err := Dial(vm, bundle)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Version(ctx)
+}
+
+// Scratch makes a directory below the system's for temporary files.
+func Scratch() (string, error) { return os.MkdirTemp("", "machined-lab-") }
