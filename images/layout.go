@@ -80,6 +80,10 @@ func commandLine(b board.Board, slot string) string {
 	if b.Firmware == board.RaspberryPi {
 		// Off by default in this kernel; services need it for their limits.
 		line += " cgroup_enable=memory"
+	} else {
+		// Without it the kernel does not look at the backup of a partition
+		// table that a power cut left half written.
+		line += " gpt"
 	}
 	return line
 }

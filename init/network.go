@@ -209,8 +209,7 @@ func (n *network) applyLease(link hal.Link, l *lease) error {
 		return err
 	}
 	if l.gateway.Len != 0 {
-		route := hal.Route{Link: link.Index, Destination: hal.Prefix{Address: hal.Address{Len: 4}}, Gateway: l.gateway, Metric: dhcpMetric}
-		if err := n.links.AddRoute(route); err != nil {
+		if err := n.setGateway(link.Index, l.gateway); err != nil {
 			return err
 		}
 	}
@@ -219,6 +218,28 @@ func (n *network) applyLease(link hal.Link, l *lease) error {
 		n.say("%s has the address %s by DHCP, gateway %s.", link.Name, linux.FormatPrefix(l.address), linux.FormatAddress(l.gateway))
 	}
 	return n.writeResolvConf()
+}
+
+// setGateway makes the link's default route by DHCP lead to gateway, and no
+// longer to that of an earlier lease.
+func (n *network) setGateway(link uint32, gateway hal.Address) error {
+	route := hal.Route{
+		Link: link, Destination: hal.Prefix{Address: hal.Address{Len: 4}}, Gateway: gateway,
+		// Two routes of one metric exclude each other: a link each.
+		Metric: dhcpMetric + link,
+	}
+	routes, err := n.links.Routes()
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		if r.Link == link && r.Destination == route.Destination && r.Metric == route.Metric && r.Gateway != gateway {
+			if err := n.links.RemoveRoute(r); err != nil {
+				return err
+			}
+		}
+	}
+	return n.links.AddRoute(route)
 }
 
 // writeResolvConf lists the servers of the config, or else those of DHCP.

@@ -126,7 +126,12 @@ func (n *node) Version() api.Version {
 	return v
 }
 
-func (n *node) List(kind resource.Kind) []resource.Resource { return n.out.list(kind) }
+func (n *node) List(kind resource.Kind) []resource.Resource {
+	if kind == resource.MemoryStatusKind {
+		return []resource.Resource{memoryStatus()} // read when asked for
+	}
+	return n.out.list(kind)
+}
 
 func (n *node) Reboot(by string) error   { return n.ask(restart, by) }
 func (n *node) Shutdown(by string) error { return n.ask(powerOff, by) }

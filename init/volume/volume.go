@@ -72,6 +72,9 @@ func Create(disk Disk, size int64, template func() (io.ReadCloser, error)) (Exte
 	if err != nil {
 		return Extent{}, fmt.Errorf("read the partition table: %w", err)
 	}
+	if e, ok := table.state(); ok {
+		return e, nil // there must never be two
+	}
 	e, err := table.free()
 	if err != nil {
 		return Extent{}, err
@@ -92,19 +95,37 @@ type table interface {
 	add(disk Disk, e Extent) error
 }
 
+// readTable reads the partition table. A GPT of which the backup alone is left,
+// as after a power cut between two writes of Create, is made whole again: Linux
+// by itself does not look at the backup.
 func readTable(disk Disk, size int64) (table, error) {
-	if g, err := gpt.Read(disk, sectorSize, sectorSize); err == nil {
+	g, gptErr := gpt.Read(disk, sectorSize, sectorSize)
+	if gptErr == nil {
+		if g.RecoveredFromBackup {
+			if err := g.Write(disk, size); err != nil {
+				return nil, fmt.Errorf("repair it from its backup: %w", err)
+			}
+		}
 		return &gptTable{table: g, size: size}, nil
 	}
 	m, err := mbr.Read(disk, sectorSize, sectorSize)
 	if err != nil {
 		return nil, err
 	}
+	for _, p := range m.Partitions {
+		if p.Type == mbr.GPTProtective {
+			// The space behind its entry only looks free.
+			return nil, gptErr
+		}
+	}
 	return &mbrTable{table: m, size: size}, nil
 }
 
 // gap returns the extent between end and limit, at most Size.
 func gap(number int, end, limit int64) (Extent, error) {
+	if end == 0 {
+		return Extent{}, fmt.Errorf("the disk has no boot partition, so it is not ours: %w", ErrNoRoom)
+	}
 	start := (end + alignment - 1) / alignment * alignment
 	size := min(Size, (limit-start)/alignment*alignment)
 	if size < MinSize {
@@ -202,17 +223,23 @@ func writeTemplate(disk Disk, e Extent, template func() (io.ReadCloser, error)) 
 	if err != nil {
 		return err
 	}
-	n, err := io.CopyBuffer(io.NewOffsetWriter(disk, e.Start), io.LimitReader(z, e.Size+1), make([]byte, 256<<10))
-	if err != nil {
+	// Not a byte more than fits: behind it may be the backup of the GPT.
+	to := io.NewOffsetWriter(disk, e.Start)
+	if _, err := io.CopyBuffer(to, io.LimitReader(z, e.Size), make([]byte, 256<<10)); err != nil {
 		return err
 	}
-	if n > e.Size {
+	// The template's checksum is compared at its very end.
+	var more [1]byte
+	switch _, err := io.ReadFull(z, more[:]); {
+	case err == nil:
 		return fmt.Errorf("the template is larger than the partition of %d bytes", e.Size)
+	case !errors.Is(err, io.EOF):
+		return err
 	}
 	return disk.Sync()
 }
 
-// Open opens a disk for Ensure. O_EXCL would fail: the boot partition of the
+// Open opens a disk for Find and Create. O_EXCL would fail: the boot partition of the
 // same disk is mounted.
 func Open(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -110,23 +110,46 @@ func Dial(vm *qemu.VM, dir string) (*client.Client, error) {
 // ErrOff says that the machine went off while its API was waited for.
 var ErrOff = errors.New("the machine went off")
 
-// pollEvery is the pause between two tries to reach an API.
-const pollEvery = 50 * time.Millisecond
+// tryEvery is the pause between the beginnings of two tries to reach an API.
+const tryEvery = 150 * time.Millisecond
 
 // WaitAPI waits until the API answers with a boot id other than last, which is
-// empty for any. It looks often: a time is measured by it.
+// empty for any. A time is measured by it, so tries overlap: QEMU's network
+// takes a connection before the guest can, and then holds on to it for seconds.
 func WaitAPI(ctx context.Context, vm *qemu.VM, bundle, last string) (*machinepb.VersionResponse, error) {
+	tries, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan *machinepb.VersionResponse)
+	failures := make(chan error)
+	tick := time.NewTicker(tryEvery)
+	defer tick.Stop()
+	var lastErr error
 	for {
-		v, err := tryVersion(ctx, vm, bundle)
-		if err == nil && v.GetBootId() != last {
-			return v, nil
-		}
 		select {
+		case v := <-answers:
+			if v.GetBootId() != last {
+				return v, nil
+			}
+		case lastErr = <-failures:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the API at %s: %w; the last try: %w", Endpoint(vm), ctx.Err(), err)
+			return nil, fmt.Errorf("wait for the API at %s: %w; the last try: %w", Endpoint(vm), ctx.Err(), lastErr)
 		case <-vm.Done():
 			return nil, fmt.Errorf("wait for the API at %s: %w", Endpoint(vm), ErrOff)
-		case <-time.After(pollEvery):
+		case <-tick.C:
+			go func() {
+				v, err := tryVersion(tries, vm, bundle)
+				if err != nil {
+					select {
+					case failures <- err:
+					case <-tries.Done():
+					}
+					return
+				}
+				select {
+				case answers <- v:
+				case <-tries.Done():
+				}
+			}()
 		}
 	}
 }

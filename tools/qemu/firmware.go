@@ -49,7 +49,9 @@ func (v *VM) playFirmware() (*directBoot, error) {
 	if err := extract(boot, d.kernel, choice.Kernel); err != nil {
 		return nil, err
 	}
-	if err := extract(boot, d.initramfs, choice.Initramfs...); err != nil {
+	if v.Initramfs != "" {
+		d.initramfs = v.Initramfs
+	} else if err := extract(boot, d.initramfs, choice.Initramfs...); err != nil {
 		return nil, err
 	}
 	if v.Board.Name != "rpi-3a-plus" {

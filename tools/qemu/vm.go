@@ -35,6 +35,9 @@ type Options struct {
 	APIPort int
 	// Console gets what the serial port prints; nil for nobody.
 	Console io.Writer
+	// Initramfs is a file that takes the place of the image's initramfs on a
+	// board without firmware; empty for the image's own.
+	Initramfs string
 	// Append is added to the kernel's arguments of a board without firmware.
 	Append string
 }

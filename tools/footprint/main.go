@@ -1,0 +1,210 @@
+// Command footprint measures what machined costs on the model of the Raspberry
+// Pi 3A+: it boots a node and, in the same run, the same kernel with an init
+// that does nothing, and prints the figures one a line.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/u-root/u-root/pkg/cpio"
+
+	"machined/board"
+	"machined/tools/lab"
+	"machined/tools/qemu"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+const (
+	boardName = "rpi-3a-plus"
+	// patience is a time-out: emulation on a busy machine is slow.
+	patience = 5 * time.Minute
+	// settle lets a node come to rest before its memory is looked at.
+	settle = 20 * time.Second
+)
+
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("footprint", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	store := flags.String("parts", "build/parts", "directory that `make parts` filled")
+	rounds := flags.Int("rounds", 3, "boots of each kind; the fastest counts, since noise only adds")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	f, err := measure(*store, *rounds, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "footprint:", err)
+		return 1
+	}
+	f.print(stdout)
+	return 0
+}
+
+// figures are the results; memory in units of 1024 bytes.
+type figures struct {
+	memTotal, memAvailable, bareAvailable int64
+	rssAnon, rssFile                      int64
+	bareInit, apiReady                    time.Duration // since QEMU was started
+	slotBytes                             int64
+}
+
+func (f figures) print(w io.Writer) {
+	fmt.Fprintf(w, "mem_total_kb=%d\nmem_available_kb=%d\nbare_available_kb=%d\n", f.memTotal, f.memAvailable, f.bareAvailable)
+	fmt.Fprintf(w, "machined_rss_anon_kb=%d\nmachined_rss_file_kb=%d\n", f.rssAnon, f.rssFile)
+	fmt.Fprintf(w, "bare_init_s=%.2f\napi_ready_s=%.2f\nslot_bytes=%d\n", f.bareInit.Seconds(), f.apiReady.Seconds(), f.slotBytes)
+}
+
+func measure(store string, rounds int, stderr io.Writer) (figures, error) {
+	dir, err := lab.Scratch()
+	if err != nil {
+		return figures{}, err
+	}
+	defer os.RemoveAll(dir)
+	b, ok := board.ByName(boardName)
+	if !ok {
+		return figures{}, fmt.Errorf("the table of boards lacks %s", boardName)
+	}
+	node, err := lab.Build(lab.Options{Board: b, Parts: store, Dir: dir, Config: []byte("machine:\n  hostname: " + lab.Hostname + "\n")})
+	if err != nil {
+		return figures{}, err
+	}
+	bare, err := buildBareInit(dir)
+	if err != nil {
+		return figures{}, err
+	}
+	var f figures
+	for _, file := range node.Image.Manifest.Slot.Files {
+		f.slotBytes += file.Size
+	}
+	for i := range rounds {
+		fmt.Fprintf(stderr, "footprint: round %d of %d\n", i+1, rounds)
+		if err := f.bootBare(node, bare); err != nil {
+			return figures{}, fmt.Errorf("boot the init that does nothing: %w", err)
+		}
+		if err := f.bootNode(node, i == rounds-1); err != nil {
+			return figures{}, fmt.Errorf("boot the node: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// buildBareInit packs the init that does nothing into an initramfs.
+func buildBareInit(dir string) (string, error) {
+	program := filepath.Join(dir, "bareinit")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "machined/tools/footprint/bareinit")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the init that does nothing: %w\n%s", err, out)
+	}
+	b, err := os.ReadFile(program)
+	if err != nil {
+		return "", err
+	}
+	path := program + ".cpio"
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	records := cpio.Newc.Writer(f)
+	err = cpio.WriteRecords(records, []cpio.Record{
+		cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.StaticFile("init", string(b), 0o755),
+	})
+	return path, errors.Join(err, cpio.WriteTrailer(records), f.Close())
+}
+
+// bootBare notes when the init that does nothing starts, and what it leaves
+// free once it has been at rest.
+func (f *figures) bootBare(node *lab.Node, initramfs string) error {
+	w := newLines()
+	started := time.Now()
+	vm, err := start(node, w, func(o *qemu.Options) { o.Initramfs = initramfs })
+	if err != nil {
+		return err
+	}
+	defer vm.Close()
+	if err := w.wait("bareinit: started", 1, patience); err != nil {
+		return err
+	}
+	keepMin(&f.bareInit, time.Since(started))
+	if f.bareAvailable != 0 {
+		return nil
+	}
+	// The memory is printed every five seconds.
+	if err := w.wait("bareinit: end", int(settle/(5*time.Second)), patience); err != nil {
+		return err
+	}
+	f.bareAvailable, err = w.lastNumber("MemAvailable:")
+	return err
+}
+
+// bootNode notes when the API answers and, in the last round, the memory of
+// the node at rest.
+func (f *figures) bootNode(node *lab.Node, memory bool) error {
+	started := time.Now()
+	vm, err := start(node, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer vm.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := lab.WaitAPI(ctx, vm, node.Bundle, ""); err != nil {
+		return err
+	}
+	keepMin(&f.apiReady, time.Since(started))
+	if !memory {
+		return nil
+	}
+	time.Sleep(settle)
+	return f.readMemory(ctx, vm, node.Bundle)
+}
+
+func (f *figures) readMemory(ctx context.Context, vm *qemu.VM, bundle string) error {
+	c, err := lab.Dial(vm, bundle)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	entries, err := c.List(ctx, "MemoryStatus", "")
+	if err != nil {
+		return err
+	}
+	if len(entries) != 1 {
+		return fmt.Errorf("the node lists %d MemoryStatus; want 1", len(entries))
+	}
+	to := map[string]*int64{
+		"mem_total_kb": &f.memTotal, "mem_available_kb": &f.memAvailable, "rss_anon_kb": &f.rssAnon, "rss_file_kb": &f.rssFile,
+	}
+	for _, field := range entries[0].GetFields() {
+		if *to[field.GetKey()], err = strconv.ParseInt(field.GetValue(), 10, 64); err != nil {
+			return fmt.Errorf("read %s of MemoryStatus: %w", field.GetKey(), err)
+		}
+	}
+	return nil
+}
+
+// start boots on a disk of its own, so that each boot is a first one.
+func start(node *lab.Node, console io.Writer, edit func(*qemu.Options)) (*qemu.VM, error) {
+	return node.Start(console, func(o *qemu.Options) {
+		o.Disk = ""
+		if edit != nil {
+			edit(o)
+		}
+	})
+}
+
+func keepMin(best *time.Duration, d time.Duration) {
+	if *best == 0 || d < *best {
+		*best = d
+	}
+}
