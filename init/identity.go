@@ -2,12 +2,10 @@ package main
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"machined/api/pki"
@@ -42,6 +40,9 @@ func (n *node) loadIdentity() error {
 	if errors.Is(err, pki.ErrNone) {
 		node, err = n.firstIdentity()
 	}
+	if errors.Is(err, pki.ErrNone) && n.boot.Resident {
+		return nil // the successor makes one
+	}
 	if err != nil {
 		return err
 	}
@@ -49,17 +50,14 @@ func (n *node) loadIdentity() error {
 		n.log.Printf("identity", "%s.", w)
 	}
 	n.identity = &identity{node: node}
+	// A certificate starts a day before its making.
+	if err := n.raiseClock(node.Cert.NotBefore.Add(24 * time.Hour)); err != nil {
+		n.log.Printf("clock", "%v.", err)
+	}
 	if mark, err := os.ReadFile(bundleMark); err == nil {
 		n.identity.cardBundle = string(mark)
 	}
 	return nil
-}
-
-// seeded reports whether the card brings the identity, so that the API need
-// not wait for STATE.
-func (n *node) seeded() bool {
-	_, err := pki.LoadNode(cardPKI)
-	return err == nil
 }
 
 // firstIdentity takes the PKI from the card, or makes one, and keeps it in
@@ -68,7 +66,7 @@ func (n *node) seeded() bool {
 func (n *node) firstIdentity() (*pki.Node, error) {
 	_, stateErr := os.Stat(stateMarker)
 	node, err := pki.LoadNode(cardPKI)
-	if errors.Is(err, pki.ErrNone) {
+	if errors.Is(err, pki.ErrNone) && !n.boot.Resident {
 		if stateErr != nil {
 			return nil, fmt.Errorf("make the node's own CA: STATE, which would keep it, is not mounted: %w", stateErr)
 		}
@@ -153,25 +151,4 @@ func (n *node) writeCard(write func() error) error {
 	err := write()
 	n.mounts.Sync()
 	return errors.Join(err, remount(hal.ReadOnly))
-}
-
-// imageID returns the SHA-256 of the running slot's system image, as its
-// manifest has it; empty when there is none.
-func (n *node) imageID() string {
-	b, err := os.ReadFile(filepath.Join(bootDir, n.boot.Slot, "manifest.json"))
-	if err != nil {
-		return ""
-	}
-	var m struct {
-		Files []struct{ Path, SHA256 string }
-	}
-	if json.Unmarshal(b, &m) != nil {
-		return ""
-	}
-	for _, f := range m.Files {
-		if f.Path == systemFile {
-			return f.SHA256
-		}
-	}
-	return ""
 }

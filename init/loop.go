@@ -17,17 +17,19 @@ const (
 	shutdownDeadline = 90 * time.Second
 )
 
-// loop runs until an ending is asked for, or a resident node is to be succeeded
-// by the slot's program: nil.
-func (n *node) loop() *request {
+// loop runs until an ending is asked for. A resident node is succeeded by the
+// slot's program meanwhile.
+func (n *node) loop() (*request, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		if r := n.requested(); r != nil {
-			return r
+			return r, nil
 		}
-		if n.successionDue() {
-			return nil
+		if p := n.successionDue(); p != nil {
+			if err := n.succeed(p); err != nil {
+				return nil, err
+			}
 		}
 		timer.Reset(n.pass())
 		select {
@@ -69,6 +71,9 @@ func (n *node) feed() {
 // publishServices publishes the supervised services and machined's own.
 func (n *node) publishServices() {
 	services := []resource.Resource{n.apiStatus}
+	if n.systemStatus != nil {
+		services = append(services, *n.systemStatus)
+	}
 	for _, s := range n.supervisor.Status() {
 		services = append(services, resource.ServiceStatus{
 			ServiceID: s.ID, State: s.State.String(), Healthy: s.State == supervise.Running, Message: s.Message,

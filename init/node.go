@@ -25,6 +25,7 @@ import (
 type node struct {
 	log       *console.Log
 	boot      handover
+	imageID   string
 	clock     hal.Clock
 	host      hal.Host
 	mounts    hal.Mounts
@@ -35,7 +36,6 @@ type node struct {
 	links     hal.Links
 
 	loaded     config.Loaded
-	volumes    []resource.Resource
 	out        published
 	network    *network
 	supervisor *supervise.Supervisor
@@ -43,13 +43,15 @@ type node struct {
 	server     *api.Server
 	listener   net.Listener
 	apiStatus  resource.ServiceStatus
-	kicks      chan struct{}
-	lock       sequence.Lock
+	// systemStatus is set when the slot's system cannot be used.
+	systemStatus *resource.ServiceStatus
+	kicks        chan struct{}
+	lock         sequence.Lock
 
-	mu            sync.Mutex
-	wanted        *request // an ending that was asked for
-	usedCard      bool     // the card's client bundle has authenticated
-	loadedProgram bool     // a resident node may execute the slot's program
+	mu        sync.Mutex
+	wanted    *request   // an ending that was asked for
+	usedCard  bool       // the card's client bundle has authenticated
+	preloaded *preloaded // what the preload of a resident node found
 }
 
 // request is an ending and who asked for it.
@@ -115,7 +117,7 @@ func (n *node) requested() *request {
 // The methods below implement api.Node; they run on the API's goroutines.
 
 func (n *node) Version() api.Version {
-	v := api.Version{Version: version, ImageID: n.imageID(), Board: n.boot.Board, Slot: n.boot.Slot}
+	v := api.Version{Version: version, ImageID: n.imageID, Board: n.boot.Board, Slot: n.boot.Slot}
 	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		v.BootID = strings.TrimSpace(string(b))
 	}
@@ -161,6 +163,9 @@ func newNode(log *console.Log, h handover) (*node, error) {
 		log: log, boot: h, clock: linux.Clock{}, host: linux.Host{ProcSys: "/proc/sys"},
 		mounts: linux.Mounts{}, power: linux.Power{}, disks: linux.Disks{}, links: links,
 		processes: linux.NewProcesses(linux.NewReaper()), kicks: make(chan struct{}, 1),
+	}
+	if n.imageID, err = readImageID(h.Slot); err != nil {
+		log.Printf("boot", "The image's id is unknown: %v.", err)
 	}
 	if h.WatchdogFD >= 0 {
 		n.watchdog = linux.InheritWatchdog(watchdogPath, h.WatchdogFD)

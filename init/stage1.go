@@ -19,9 +19,7 @@ import (
 )
 
 const (
-	bootDir    = "/boot"    // the boot partition, read-only
-	newRoot    = "/newroot" // the slot's squashfs, before the switch
-	systemFile = "system.squashfs"
+	bootDir = "/boot" // the boot partition, read-only
 
 	// bootOptions keep keys from other users: FAT has no owners.
 	bootOptions = "umask=0077"
@@ -34,8 +32,8 @@ const (
 	cardPoll = 50 * time.Millisecond
 )
 
-// stage1 runs from the initramfs: it finds the slot that the firmware chose
-// and makes it the root.
+// stage1 runs from the initramfs: it finds the board, and the boot partition
+// with the slot that the firmware chose.
 func stage1(log *console.Log, m hal.Mounts) (handover, error) {
 	h := handover{WatchdogFD: -1, ListenerFD: -1, Resident: true}
 	if err := mountKernel(m); err != nil {
@@ -69,11 +67,8 @@ func stage1(log *console.Log, m hal.Mounts) (handover, error) {
 		return h, err
 	}
 	h.BootPartition, h.BootDisk = "/dev/"+part.Name, part.Disk
-	if err := mountSystem(m, h.Slot); err != nil {
-		return h, err
-	}
 	log.Printf("boot", "Slot %s of %s on %s.", h.Slot, h.BootPartition, b.Name)
-	return h, switchRoot(m)
+	return h, nil
 }
 
 // mountKernel mounts what the kernel offers. Only /dev may be there already
@@ -189,41 +184,4 @@ func readSector(name string) ([]byte, error) {
 	sector := make([]byte, 512)
 	_, err = f.ReadAt(sector, 0)
 	return sector, err
-}
-
-// mountSystem mounts the slot's squashfs at newRoot.
-func mountSystem(m hal.Mounts, slot string) error {
-	file := filepath.Join(bootDir, slot, systemFile)
-	device, release, err := m.AttachLoop(file)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := os.MkdirAll(newRoot, 0o755); err != nil {
-		return err
-	}
-	return m.Mount(hal.Mount{Source: device, Target: newRoot, FSType: "squashfs", Flags: hal.ReadOnly | hal.NoDev})
-}
-
-// switchRoot makes newRoot the root and unlinks the initramfs, whose memory
-// comes back when the program executes itself from the new root.
-func switchRoot(m hal.Mounts) error {
-	for _, dir := range []string{bootDir, "/proc", "/sys", "/dev", "/run"} {
-		if err := m.Mount(hal.Mount{Source: dir, Target: newRoot + dir, Flags: hal.Move}); err != nil {
-			return err
-		}
-	}
-	if err := os.RemoveAll("/init"); err != nil {
-		return fmt.Errorf("free the initramfs: %w", err)
-	}
-	if err := os.Chdir(newRoot); err != nil {
-		return err
-	}
-	if err := m.Mount(hal.Mount{Source: newRoot, Target: "/", Flags: hal.Move}); err != nil {
-		return err
-	}
-	if err := unix.Chroot("."); err != nil {
-		return fmt.Errorf("switch root: %w", err)
-	}
-	return os.Chdir("/")
 }

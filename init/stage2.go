@@ -50,46 +50,48 @@ func stage2(log *console.Log, h handover) (ending, error) {
 		return restart, err
 	}
 	if h.Resident {
-		n.spawn("succession", n.preloadProgram)
+		n.spawn("succession", n.preload)
 	} else {
 		n.log.Printf("boot", "Done: machined %s, slot %s, config from %s.", version, h.Slot, n.loaded.Source)
 	}
-	r := n.loop()
-	if r == nil {
-		if err := n.succeed(); err != nil {
-			return restart, err
-		}
-		r = n.loop()
+	r, err := n.loop()
+	if err != nil {
+		return restart, err
 	}
 	n.down(r)
 	return n.requested().end, nil
 }
 
-// bootTasks are the steps from the switched root to the loop. Most are
-// optional: a node with an API and one thing broken can be repaired from afar.
+// bootTasks are the steps to the loop. Most are optional: a node with an API
+// and one thing broken can be repaired from afar.
 func (n *node) bootTasks() []sequence.Task {
 	var tasks []sequence.Task
 	if !n.boot.Prepared {
-		tasks = append(tasks,
-			sequence.Task{Name: "mounts", Run: n.mountRest},
-			sequence.Task{Name: "ctrl-alt-del", Optional: true, Run: n.power.CatchCtrlAltDel},
-			sequence.Task{Name: "cgroups", Optional: true, Run: enterInitScope},
-			sequence.Task{Name: "clock", Optional: true, Run: n.raiseClock},
-		)
+		tasks = []sequence.Task{
+			{Name: "mounts", Run: n.mountRest},
+			{Name: "ctrl-alt-del", Optional: true, Run: n.power.CatchCtrlAltDel},
+			{Name: "cgroups", Optional: true, Run: enterInitScope},
+		}
 	}
-	tasks = append(tasks,
-		sequence.Task{Name: "state", Optional: true, Run: n.mountState},
-		sequence.Task{Name: "mount status", Optional: true, Run: n.publishMounts},
-		sequence.Task{Name: "config", Run: n.loadConfig},
-		sequence.Task{Name: "hostname", Optional: true, Run: n.setHostname},
-		sequence.Task{Name: "network", Run: n.startNetwork},
-		sequence.Task{Name: "identity", Optional: true, Run: n.loadIdentity},
-		sequence.Task{Name: "api", Optional: true, Run: n.startAPI},
-	)
+	tasks = append(tasks, n.apiTasks()...)
 	if n.boot.Resident {
 		return append(tasks, sequence.Task{Name: "services", Run: n.withoutServices})
 	}
 	return append(tasks, n.lateTasks()...)
+}
+
+// apiTasks are the steps that the API stands on.
+func (n *node) apiTasks() []sequence.Task {
+	return []sequence.Task{
+		{Name: "clock", Optional: true, Run: func() error { return n.raiseClock(builtAt()) }},
+		{Name: "state", Optional: true, Run: n.mountState},
+		{Name: "mount status", Optional: true, Run: n.publishMounts},
+		{Name: "config", Run: n.loadConfig},
+		{Name: "hostname", Optional: true, Run: n.setHostname},
+		{Name: "network", Run: n.startNetwork},
+		{Name: "identity", Optional: true, Run: n.loadIdentity},
+		{Name: "api", Optional: true, Run: n.startAPI},
+	}
 }
 
 // lateTasks are the steps that a resident node leaves to its successor.
@@ -145,11 +147,9 @@ func (n *node) mountRest() error {
 		{Source: "tmpfs", Target: "/tmp", FSType: "tmpfs", Flags: hal.NoSuid | hal.NoDev, Data: "mode=1777,size=10%"},
 		{Source: "cgroup2", Target: cgroupDir, FSType: "cgroup2", Flags: hal.NoSuid | hal.NoDev | hal.NoExec},
 	} {
-		if filepath.Dir(m.Target) == "/dev" {
-			if err := os.MkdirAll(m.Target, 0o755); err != nil {
-				n.log.Printf("mounts", "%v.", err)
-				continue
-			}
+		if err := os.MkdirAll(m.Target, 0o755); err != nil {
+			n.log.Printf("mounts", "%v.", err)
+			continue
 		}
 		if err := n.mounts.Mount(m); err != nil {
 			n.log.Printf("mounts", "%v.", err)
@@ -168,16 +168,8 @@ func enterInitScope() error {
 	return os.WriteFile(filepath.Join(scope, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644)
 }
 
-// raiseClock keeps the clock from standing before the sources' time or the
-// making of the certificates on the card.
-func (n *node) raiseClock() error {
-	floor := builtAt()
-	if seed, err := pki.LoadNode(cardPKI); err == nil {
-		// A certificate starts a day before its making.
-		if made := seed.Cert.NotBefore.Add(24 * time.Hour); made.After(floor) {
-			floor = made
-		}
-	}
+// raiseClock keeps the clock from standing before floor.
+func (n *node) raiseClock(floor time.Time) error {
 	stepped, err := floorClock(n.clock, floor)
 	if stepped {
 		n.log.Printf("clock", "The clock stood before %s and was set to it.", floor.UTC().Format(time.RFC3339))
@@ -194,7 +186,11 @@ func (n *node) mountState() (err error) {
 		}
 		n.out.set(resource.VolumeStatusKind, []resource.Resource{status})
 	}()
-	if device, ok := n.mountedAt(stateDir); ok {
+	mounts, err := n.mounts.List()
+	if err != nil {
+		return err
+	}
+	if device, ok := mountedAt(mounts, stateDir); ok {
 		status.Device = device
 		return nil
 	}
@@ -208,8 +204,8 @@ func (n *node) mountState() (err error) {
 	}
 	extent, err := volume.Find(disk, size)
 	if errors.Is(err, volume.ErrNoState) {
-		if n.boot.Resident && n.seeded() {
-			status.Phase = "Waiting: made after the API is up"
+		if n.boot.Resident {
+			status.Phase = "Waiting: its template is in the slot"
 			return disk.Close()
 		}
 		extent, err = volume.Create(disk, size, func() (io.ReadCloser, error) { return os.Open(stateTemplate) })
@@ -313,6 +309,10 @@ func (n *node) startNetwork() error {
 // link comes first is served.
 func (n *node) startAPI() error {
 	n.apiStatus = resource.ServiceStatus{ServiceID: "api", State: supervise.Failed.String()}
+	if n.identity == nil && n.boot.Resident {
+		n.apiStatus.State, n.apiStatus.Message = supervise.Waiting.String(), "the identity is made with STATE"
+		return nil
+	}
 	if n.identity == nil {
 		n.apiStatus.Message = "no identity; see the console"
 		return errors.New("the API stays off: the node has no identity")
@@ -358,7 +358,7 @@ func (n *node) publishMounts() error {
 	}
 	var mounts []resource.Resource
 	for _, m := range all {
-		if strings.HasPrefix(m.Source, "/dev/") && m.Target != "/newroot" {
+		if strings.HasPrefix(m.Source, "/dev/") && m.Target != newRoot {
 			mounts = append(mounts, resource.MountStatus{
 				Volume: volumeAt(m.Target), Source: m.Source, Target: m.Target, FSType: m.FSType, Mounted: true,
 			})
@@ -378,18 +378,4 @@ func volumeAt(target string) string {
 		return volume.Name
 	}
 	return target
-}
-
-// mountedAt returns the device that is mounted at target.
-func (n *node) mountedAt(target string) (string, bool) {
-	all, err := n.mounts.List()
-	if err != nil {
-		return "", false
-	}
-	for _, m := range all {
-		if m.Target == target {
-			return m.Source, true
-		}
-	}
-	return "", false
 }

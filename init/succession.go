@@ -12,6 +12,7 @@ import (
 	"machined/hal/linux"
 	"machined/init/sequence"
 	"machined/init/supervise"
+	"machined/reconcile/resource"
 )
 
 // The node answers before its program has been read from the card, which is
@@ -28,34 +29,49 @@ const (
 	successionGrace = time.Second
 )
 
-// preloadProgram reads the program into the page cache. In order that takes
-// half of the time that page faults in no order take.
-func (n *node) preloadProgram() {
-	f, err := os.Open(program)
+// preload mounts the slot's squashfs and reads the program into the page
+// cache. In order that takes half of the time that page faults in no order
+// take.
+func (n *node) preload() {
+	err := mountSystem(n.mounts, n.boot.Slot)
 	if err == nil {
-		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, f, make([]byte, 64<<10))
-		f.Close()
-	}
-	if err != nil {
-		// succeed finds out whether it can be executed all the same.
-		n.log.Printf("succession", "Read %s: %v.", program, err)
+		err = readAll(newRoot + program)
 	}
 	n.mu.Lock()
-	n.loadedProgram = true
+	n.preloaded = &preloaded{err: err}
 	n.mu.Unlock()
 	n.kick()
 }
 
-func (n *node) successionDue() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.loadedProgram && n.boot.Resident
+// preloaded says that preload has ended, and how.
+type preloaded struct{ err error }
+
+func readAll(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, f, make([]byte, 64<<10))
+	return err
 }
 
-// succeed executes the slot's program. Where that fails, the node goes on as
-// what it is: it can be reached, and upgraded, which beats a restart into the
-// same failure.
-func (n *node) succeed() error {
+// successionDue returns what preload found, once, and nil before.
+func (n *node) successionDue() *preloaded {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.preloaded
+	n.preloaded = nil
+	return p
+}
+
+// succeed executes the slot's program. Where the slot's files do not allow it,
+// the node goes on as what it is: it can be reached, which beats a restart
+// into the same failure.
+func (n *node) succeed(p *preloaded) error {
+	if p.err != nil {
+		return n.stayResident(fmt.Errorf("read the system of slot %s: %w", n.boot.Slot, p.err))
+	}
 	h := n.boot
 	h.Prepared = true
 	if fd, err := n.keepListener(); err != nil {
@@ -66,16 +82,24 @@ func (n *node) succeed() error {
 	if n.server != nil {
 		n.server.Stop(successionGrace)
 	}
+	if err := switchRoot(n.mounts); err != nil {
+		return err
+	}
 	n.log.Flush(time.Second)
 	err := execute(h)
-	n.log.Printf("succession", "Going on from the initramfs, since %s of slot %s cannot be executed: %v.", program, n.boot.Slot, err)
-	n.boot.Resident, n.boot.ListenerFD = false, h.ListenerFD
-	tasks := append([]sequence.Task{
-		{Name: "state", Optional: true, Run: n.mountState},
-		{Name: "identity", Optional: true, Run: n.loadIdentity},
-		{Name: "api", Optional: true, Run: n.startAPI},
-	}, n.lateTasks()...)
-	return sequence.Run(tasks, n.taskFailed)
+	n.boot.ListenerFD = h.ListenerFD
+	return n.stayResident(fmt.Errorf("execute %s of slot %s: %w", program, n.boot.Slot, err))
+}
+
+// stayResident goes on without the slot's system, and so without services.
+func (n *node) stayResident(why error) error {
+	n.log.Printf("succession", "Going on from the initramfs, without services: %v.", why)
+	n.systemStatus = &resource.ServiceStatus{ServiceID: "system", State: supervise.Failed.String(), Message: why.Error()}
+	n.boot.Resident = false
+	if n.server != nil && n.boot.ListenerFD < 0 {
+		return nil // it was not stopped
+	}
+	return sequence.Run(n.apiTasks(), n.taskFailed)
 }
 
 // execute replaces the program by the slot's, which inherits the watchdog. It

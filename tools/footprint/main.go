@@ -126,7 +126,6 @@ func buildBareInit(dir string) (string, error) {
 // free once it has been at rest.
 func (f *figures) bootBare(node *lab.Node, initramfs string) error {
 	w := newLines()
-	started := time.Now()
 	vm, err := start(node, w, func(o *qemu.Options) { o.Initramfs = initramfs })
 	if err != nil {
 		return err
@@ -135,7 +134,7 @@ func (f *figures) bootBare(node *lab.Node, initramfs string) error {
 	if err := w.wait("bareinit: started", 1, patience); err != nil {
 		return err
 	}
-	keepMin(&f.bareInit, time.Since(started))
+	keepMin(&f.bareInit, time.Since(vm.Started()))
 	if f.bareAvailable != 0 {
 		return nil
 	}
@@ -150,7 +149,6 @@ func (f *figures) bootBare(node *lab.Node, initramfs string) error {
 // bootNode notes when the API answers and, in the last round, the memory of
 // the node at rest.
 func (f *figures) bootNode(node *lab.Node, memory bool) error {
-	started := time.Now()
 	vm, err := start(node, nil, nil)
 	if err != nil {
 		return err
@@ -161,7 +159,7 @@ func (f *figures) bootNode(node *lab.Node, memory bool) error {
 	if _, err := lab.WaitAPI(ctx, vm, node.Bundle, ""); err != nil {
 		return err
 	}
-	keepMin(&f.apiReady, time.Since(started))
+	keepMin(&f.apiReady, time.Since(vm.Started()))
 	if !memory {
 		return nil
 	}

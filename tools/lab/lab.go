@@ -110,47 +110,72 @@ func Dial(vm *qemu.VM, dir string) (*client.Client, error) {
 // ErrOff says that the machine went off while its API was waited for.
 var ErrOff = errors.New("the machine went off")
 
-// tryEvery is the pause between the beginnings of two tries to reach an API.
-const tryEvery = 150 * time.Millisecond
+const (
+	// tryEvery is the pause between the beginnings of two tries to reach an
+	// API. They overlap: QEMU's network takes a connection before the guest
+	// can, and then holds on to it for seconds.
+	tryEvery = 500 * time.Millisecond
+	// upLine is what the node prints when it can be reached, and watchEvery how
+	// often it is looked for: a try at that moment gives the time to the API,
+	// which is measured by this, without the load of many tries.
+	upLine     = "has the address"
+	watchEvery = 10 * time.Millisecond
+)
 
 // WaitAPI waits until the API answers with a boot id other than last, which is
-// empty for any. A time is measured by it, so tries overlap: QEMU's network
-// takes a connection before the guest can, and then holds on to it for seconds.
+// empty for any.
 func WaitAPI(ctx context.Context, vm *qemu.VM, bundle, last string) (*machinepb.VersionResponse, error) {
+	w := &waiter{vm: vm, bundle: bundle, answers: make(chan *machinepb.VersionResponse), failures: make(chan error)}
 	tries, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answers := make(chan *machinepb.VersionResponse)
-	failures := make(chan error)
-	tick := time.NewTicker(tryEvery)
+	tick, look := time.NewTicker(tryEvery), time.NewTicker(watchEvery)
 	defer tick.Stop()
+	defer look.Stop()
 	var lastErr error
 	for {
 		select {
-		case v := <-answers:
+		case v := <-w.answers:
 			if v.GetBootId() != last {
 				return v, nil
 			}
-		case lastErr = <-failures:
+		case lastErr = <-w.failures:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for the API at %s: %w; the last try: %w", Endpoint(vm), ctx.Err(), lastErr)
 		case <-vm.Done():
 			return nil, fmt.Errorf("wait for the API at %s: %w", Endpoint(vm), ErrOff)
+		case <-look.C:
+			if n := vm.Printed(upLine); n > w.up {
+				w.up = n
+				tick.Reset(tryEvery)
+				go w.try(tries)
+			}
 		case <-tick.C:
-			go func() {
-				v, err := tryVersion(tries, vm, bundle)
-				if err != nil {
-					select {
-					case failures <- err:
-					case <-tries.Done():
-					}
-					return
-				}
-				select {
-				case answers <- v:
-				case <-tries.Done():
-				}
-			}()
+			go w.try(tries)
 		}
+	}
+}
+
+// waiter tries to reach an API.
+type waiter struct {
+	vm       *qemu.VM
+	bundle   string
+	up       int // how often upLine was seen
+	answers  chan *machinepb.VersionResponse
+	failures chan error
+}
+
+func (w *waiter) try(ctx context.Context) {
+	v, err := tryVersion(ctx, w.vm, w.bundle)
+	if err != nil {
+		select {
+		case w.failures <- err:
+		case <-ctx.Done():
+		}
+		return
+	}
+	select {
+	case w.answers <- v:
+	case <-ctx.Done():
 	}
 }
 

@@ -50,6 +50,7 @@ type VM struct {
 	console *watcher
 	oneShot piboot.OneShot
 	ownDisk bool
+	powered time.Time
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
@@ -141,6 +142,9 @@ func (v *VM) launch() error {
 	if v.killed {
 		return errors.New("the machine was switched off")
 	}
+	if v.powered.IsZero() {
+		v.powered = time.Now()
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("run %s; `make setup` installs it: %w", program, err)
 	}
@@ -196,6 +200,12 @@ func (v *VM) Starts() int {
 	defer v.mu.Unlock()
 	return v.starts
 }
+
+// Started returns when QEMU was started first: the moment of power.
+func (v *VM) Started() time.Time { return v.powered }
+
+// Printed returns how often text is in the last part of the console.
+func (v *VM) Printed(text string) int { return v.console.count(text) }
 
 // Done is closed when the machine is off.
 func (v *VM) Done() <-chan struct{} { return v.done }

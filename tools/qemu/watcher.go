@@ -16,11 +16,10 @@ type watcher struct {
 
 	mu   sync.Mutex
 	text []byte
-	wake chan struct{} // closed and replaced at each write
 }
 
 func newWatcher(next io.Writer) *watcher {
-	return &watcher{next: next, wake: make(chan struct{})}
+	return &watcher{next: next}
 }
 
 func (w *watcher) Write(b []byte) (int, error) {
@@ -29,8 +28,6 @@ func (w *watcher) Write(b []byte) (int, error) {
 	if len(w.text) > 2*keep {
 		w.text = append(w.text[:0], w.text[len(w.text)-keep:]...)
 	}
-	close(w.wake)
-	w.wake = make(chan struct{})
 	w.mu.Unlock()
 	if w.next != nil {
 		// Who watches may go away; the machine goes on.
@@ -39,17 +36,23 @@ func (w *watcher) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// snapshot returns what is remembered, and a channel that the next write
-// closes.
-func (w *watcher) snapshot() ([]byte, <-chan struct{}) {
+// snapshot returns what is remembered.
+func (w *watcher) snapshot() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return bytes.Clone(w.text), w.wake
+	return bytes.Clone(w.text)
+}
+
+// count returns how often text is in what is remembered.
+func (w *watcher) count(text string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Count(w.text, []byte(text))
 }
 
 // tail returns the last lines, for an error message.
 func (w *watcher) tail() string {
-	text, _ := w.snapshot()
+	text := w.snapshot()
 	const lines = 12
 	parts := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	return string(bytes.Join(parts[max(0, len(parts)-lines):], []byte("\n")))
@@ -58,6 +61,6 @@ func (w *watcher) tail() string {
 // poweredDown reports whether the kernel has said that it switches the machine
 // off, and nothing came after it.
 func (w *watcher) poweredDown() bool {
-	text, _ := w.snapshot()
+	text := w.snapshot()
 	return regexp.MustCompile(`reboot: (Power down|System halted)\s*$`).Match(text)
 }
