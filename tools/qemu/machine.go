@@ -62,13 +62,17 @@ func (v *VM) virt() []string {
 
 // paravirtual is what the machines beside the Pi's have in common.
 func (v *VM) paravirtual() []string {
-	return []string{
+	disk := []string{"-device", "virtio-blk-pci,drive=d0"}
+	if v.LateDisk {
+		disk = []string{"-device", "qemu-xhci"}
+	}
+	return append(disk,
 		"-m", strconv.Itoa(v.MemoryMB),
-		"-drive", "file=" + v.disk + ",if=none,id=d0,format=raw,cache=writeback", "-device", "virtio-blk-pci,drive=d0",
+		"-drive", "file="+v.disk+",if=none,id=d0,format=raw,cache=writeback",
 		"-device", "virtio-net-pci,netdev=n0,romfile=",
 		"-device", "virtio-rng-pci",
 		"-device", "i6300esb", "-action", "watchdog=reset",
-	}
+	)
 }
 
 // variables returns the machine's own copy of the firmware's variables.

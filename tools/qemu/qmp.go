@@ -4,18 +4,33 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"time"
 )
 
 // PowerButton presses the machine's ACPI or GPIO power button.
-func (v *VM) PowerButton() error { return v.qmp("system_powerdown") }
+func (v *VM) PowerButton() error { return v.qmp("system_powerdown", nil) }
 
 // Reset presses the machine's reset button.
-func (v *VM) Reset() error { return v.qmp("system_reset") }
+func (v *VM) Reset() error { return v.qmp("system_reset", nil) }
+
+// InsertDisk plugs in the disk of a machine that was started without.
+func (v *VM) InsertDisk() error {
+	return v.qmp("device_add", map[string]string{"driver": "usb-storage", "drive": "d0", "id": "late"})
+}
+
+// Crash has the kernel panic, by its SysRq key on the serial console.
+func (v *VM) Crash() error {
+	if err := v.qmp("chardev-send-break", map[string]string{"id": "serial0"}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(v.serial, "c")
+	return err
+}
 
 // qmp runs one command of the QEMU Machine Protocol.
-func (v *VM) qmp(command string) error {
+func (v *VM) qmp(command string, arguments map[string]string) error {
 	conn, err := net.Dial("unix", v.qmpPath())
 	if err != nil {
 		return fmt.Errorf("reach QEMU's monitor: %w", err)
@@ -24,9 +39,13 @@ func (v *VM) qmp(command string) error {
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return err
 	}
-	lines := bufio.NewScanner(conn)
-	for _, c := range []string{"qmp_capabilities", command} {
-		if _, err := fmt.Fprintf(conn, "{\"execute\":%q}\n", c); err != nil {
+	type call struct {
+		Execute   string            `json:"execute"`
+		Arguments map[string]string `json:"arguments,omitempty"`
+	}
+	lines, calls := bufio.NewScanner(conn), json.NewEncoder(conn)
+	for _, c := range []call{{Execute: "qmp_capabilities"}, {Execute: command, Arguments: arguments}} {
+		if err := calls.Encode(c); err != nil {
 			return fmt.Errorf("tell QEMU to %s: %w", command, err)
 		}
 		if err := answer(lines); err != nil {

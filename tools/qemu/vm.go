@@ -35,6 +35,8 @@ type Options struct {
 	APIPort int
 	// Console gets what the serial port prints; nil for nobody.
 	Console io.Writer
+	// LateDisk leaves the disk out until InsertDisk; not for the Pi's model.
+	LateDisk bool
 	// Initramfs is a file that takes the place of the image's initramfs on a
 	// board without firmware; empty for the image's own.
 	Initramfs string
@@ -54,6 +56,7 @@ type VM struct {
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
+	serial  io.Writer // what is typed on the serial console
 	starts  int
 	killed  bool
 	done    chan struct{}
@@ -142,13 +145,17 @@ func (v *VM) launch() error {
 	if v.killed {
 		return errors.New("the machine was switched off")
 	}
+	serial, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
 	if v.powered.IsZero() {
 		v.powered = time.Now()
 	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("run %s; `make setup` installs it: %w", program, err)
 	}
-	v.cmd = cmd
+	v.cmd, v.serial = cmd, serial
 	v.starts++
 	return nil
 }

@@ -1,0 +1,63 @@
+# machined: see README.md. `make help` lists the targets.
+
+GO     ?= go
+BOARD  ?= x86_64-uefi
+CONFIG ?=
+PKI    ?=
+OUT    ?= build/$(BOARD).img
+
+# Packages whose tests boot machines: they run last and without the race
+# detector, which would only see the harness.
+BOOT_TESTS := machined/tools/boottest
+
+.PHONY: help setup build parts image run test lint vuln unit boot boot-test footprint generate clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@echo "BOARD is one of rpi-3a-plus, arm64-mbr, x86_64-uefi (default), arm64-uefi."
+
+setup: ## install what is missing (Debian 12, root); twice is no harm
+	@tools/setup/setup.sh
+
+build: ## build machinectl into build/
+	@mkdir -p build
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$$(git describe --tags --always --dirty 2>/dev/null || echo devel)" -o build/machinectl ./tools/machinectl
+
+parts: setup ## collect kernels, firmware and machined into build/parts
+	$(GO) run ./tools/parts --out build/parts
+
+image: parts build ## build an image: BOARD= CONFIG= PKI= OUT=
+	build/machinectl image build --board $(BOARD) --out $(OUT) $(if $(CONFIG),--config $(CONFIG)) $(if $(PKI),--pki $(PKI))
+
+run: parts build ## build an image, boot it in QEMU and show its API: BOARD=
+	$(GO) run ./tools/quickstart --board $(BOARD) $(if $(CONFIG),--config $(CONFIG))
+
+test: setup lint vuln parts build unit boot ## everything that CI runs
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \
+	if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+vuln: ## known vulnerabilities, from the database that go.mod pins
+	$(GO) run ./tools/vulndb --out build/vulndb
+	$(GO) tool govulncheck -db "file://$(CURDIR)/build/vulndb" ./...
+
+unit: ## tests with the race detector, QEMU boots of boards aside
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -x -F "$(BOOT_TESTS)")
+
+boot: ## boot tests of all boards
+	$(GO) test -count=1 -timeout 30m $(BOOT_TESTS)
+
+boot-test: parts build ## boot tests of one board, step by step: BOARD=
+	$(GO) test -count=1 -timeout 30m -v $(BOOT_TESTS) -args -board=$(BOARD)
+
+footprint: parts build ## memory, size and time to the API on the Pi 3A+ model
+	@$(GO) run ./tools/footprint
+
+generate: setup ## regenerate the code of api/machine.proto
+	tools/gen/gen.sh
+
+clean: ## remove what was built
+	rm -rf build

@@ -1,0 +1,176 @@
+package boottest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"machined/board"
+	"machined/tools/lab"
+	"machined/tools/qemu"
+)
+
+// faultBoard boots fastest, and has the Pi's layout and the UEFI boards'
+// watchdog; what is tested here does not differ between boards.
+const faultBoard = "arm64-mbr"
+
+func faulty(t *testing.T) board.Board {
+	t.Helper()
+	b, ok := board.ByName(faultBoard)
+	if !ok {
+		t.Fatalf("the table of boards lacks %s", faultBoard)
+	}
+	only(t, b)
+	return b
+}
+
+// TestOwnCA is the life of a node that was flashed without a PKI: it makes its
+// own CA, its owner takes the bundle from the card, and after its first use
+// the bundle is off the card, while the CA stays.
+func TestOwnCA(t *testing.T) {
+	for _, name := range []string{faultBoard, "x86_64-uefi"} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := board.ByName(name)
+			only(t, b)
+			n := build(t, lab.Options{Board: b, OwnCA: true, Config: []byte(nodeConfig)})
+
+			m := start(t, n, nil)
+			m.waitConsole(t, "This node made its own CA")
+			m.waitConsole(t, "boot: Done")
+			// Without a bundle there is only the power button.
+			if err := m.vm.PowerButton(); err != nil {
+				t.Fatal(err)
+			}
+			m.waitOff(t)
+			bundle := filepath.Join(t.TempDir(), "bundle")
+			takeBundle(t, n, bundle)
+
+			m = start(t, n, nil)
+			m.bundle = bundle
+			first := m.waitAPI(t, "")
+			identity := m.serverFingerprint(t)
+			m.waitConsole(t, "The client bundle was used and is off the card.")
+			m.ctl(t, "reboot requested\n", "reboot")
+			m.waitAPI(t, first.GetBootId())
+			if got := m.serverFingerprint(t); got != identity {
+				t.Errorf("after a reboot the node's certificate is %s; want %s", got, identity)
+			}
+			m.settled(t)
+			m.ctl(t, "shutdown requested\n", "shutdown")
+			m.waitOff(t)
+			if names := tool(t, "mdir", "-b", "-i", bootVolume(t, n.Disk()), "::machined"); strings.Contains(names, "bundle") {
+				t.Errorf("the card still holds %s; want no bundle", names)
+			}
+			checkDisk(t, n)
+		})
+	}
+}
+
+// takeBundle copies the bundle from the card, as its owner would.
+func takeBundle(t *testing.T, n *lab.Node, dir string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"ca.crt", "client.crt", "client.key"} {
+		tool(t, "mcopy", "-i", bootVolume(t, n.Disk()), "::machined/bundle/"+f, filepath.Join(dir, f))
+	}
+	if err := os.Chmod(filepath.Join(dir, "client.key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLateCard plugs the card in ten seconds after the kernel has started.
+func TestLateCard(t *testing.T) {
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte(nodeConfig)})
+	m := start(t, n, func(o *qemu.Options) { o.LateDisk = true })
+	m.waitConsole(t, "Waiting for the boot partition")
+	time.Sleep(10 * time.Second)
+	if err := m.vm.InsertDisk(); err != nil {
+		t.Fatal(err)
+	}
+	checkVersion(t, n, m.waitAPI(t, ""))
+	if boot := m.get(t, "MountStatus")["/boot"]; boot["source"] != "/dev/sda1" {
+		t.Errorf("MountStatus /boot = %v; want /dev/sda1", boot)
+	}
+}
+
+// TestWatchdog has the kernel panic and hang: only the hardware's watchdog,
+// which machined has armed, can bring the node back.
+func TestWatchdog(t *testing.T) {
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte(nodeConfig)})
+	m := start(t, n, func(o *qemu.Options) { o.Append = "panic=0" })
+	first := m.waitAPI(t, "")
+	m.settled(t)
+	if err := m.vm.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	second := m.waitAPI(t, first.GetBootId())
+	checkVersion(t, n, second)
+	if m.vm.Starts() != 2 {
+		t.Errorf("the machine was started %d times; want 2", m.vm.Starts())
+	}
+}
+
+// TestInvalidConfig breaks the config on the card: the node runs by the next
+// source and says which file is wrong, where, and why.
+func TestInvalidConfig(t *testing.T) {
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte("machine:\n  hostnam: node-1\n")})
+	m := start(t, n, nil)
+	m.waitAPI(t, "")
+	c := m.get(t, "MachineConfig")["machine-config"]
+	if c["source"] != "built-in default" {
+		t.Errorf("the config's source is %q; want the built-in default", c["source"])
+	}
+	for _, want := range []string{"/boot/machined/config.yaml:2:3", "hostnam"} {
+		if !strings.Contains(c["rejected"], want) {
+			t.Errorf("MachineConfig.rejected = %q; want it to contain %q", c["rejected"], want)
+		}
+	}
+	m.waitConsole(t, "/boot/machined/config.yaml:2:3")
+}
+
+// TestDamagedSystem wipes out the system image of the slot: the node answers
+// from its initramfs and says what is wrong.
+func TestDamagedSystem(t *testing.T) {
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte(nodeConfig)})
+	rubbish := filepath.Join(t.TempDir(), "rubbish")
+	if err := os.WriteFile(rubbish, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const bootAt = "@@1048576"
+	tool(t, "mcopy", "-o", "-i", n.Image.Path+bootAt, rubbish, "::A/system.squashfs")
+	m := start(t, n, nil)
+	m.waitAPI(t, "")
+	m.waitConsole(t, "Going on from the initramfs")
+	system := m.get(t, "ServiceStatus")["system"]
+	if system["state"] != "Failed" || !strings.Contains(system["message"], "squashfs") {
+		t.Errorf("ServiceStatus system = %v; want Failed, and the squashfs named", system)
+	}
+}
+
+// TestPowerCut cuts the power of a node at rest: it comes back with the same
+// identity, and its disk is repairable.
+func TestPowerCut(t *testing.T) {
+	for _, name := range []string{"rpi-3a-plus", "x86_64-uefi"} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := board.ByName(name)
+			only(t, b)
+			n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+			m := start(t, n, nil)
+			m.waitAPI(t, "")
+			m.settled(t)
+			identity := m.serverFingerprint(t)
+			m.vm.Close()
+
+			m = start(t, n, nil)
+			m.waitAPI(t, "")
+			m.settled(t)
+			if got := m.serverFingerprint(t); got != identity {
+				t.Errorf("after the power cut the node's certificate is %s; want %s", got, identity)
+			}
+		})
+	}
+}
