@@ -25,7 +25,9 @@ type ExitStatus struct {
 type Processes interface {
 	// Start runs spec in a session of its own, and so in a process group of
 	// the same number. It returns after exec(2) has succeeded; exited is
-	// called once, from another goroutine, when the process has ended.
+	// called once, from another goroutine, when the process has ended. What it
+	// left in its group is killed before that: a service that is started again
+	// would meet its own remains.
 	Start(spec ProcessSpec, exited func(ExitStatus)) (pid int, err error)
 	// Signal sends a signal to the process group. ErrNotFound when it is gone.
 	Signal(pid int, signal int) error

@@ -38,12 +38,8 @@ func imageID(manifest io.Reader) (string, error) {
 		}
 		text, isText := token.(string)
 		switch {
-		case !isText:
-			_, isDelimiter := token.(json.Delim)
+		case !isText: // a bracket or a number: what follows is a key
 			key = true
-			if isDelimiter {
-				continue
-			}
 		case key:
 			last, key = text, false
 		default:

@@ -97,6 +97,7 @@ func (n *node) apiTasks() []sequence.Task {
 // lateTasks are the steps that a resident node leaves to its successor.
 func (n *node) lateTasks() []sequence.Task {
 	return []sequence.Task{
+		{Name: "watchdog", Optional: true, Run: n.configureWatchdog},
 		{Name: "sysctls", Optional: true, Run: n.setSysctls},
 		{Name: "services", Run: n.prepareServices},
 		{Name: "power button", Optional: true, Run: n.watchPowerButton},

@@ -5,9 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"machined/hal"
 	"machined/hal/conformance"
@@ -118,14 +121,65 @@ func TestSignalReachesGroup(t *testing.T) {
 	if e := <-done; e.Signal != 15 {
 		t.Errorf("the leader ended as %+v; want signal 15", e)
 	}
-	child, err := os.ReadFile(note)
+	child := readPID(t, note)
+	waitFor(t, "the child to end", func() bool { return !alive(child) })
+}
+
+// TestLeftoversAreKilled tells of a service whose main process crashed and left
+// its workers behind: they held its port, and each of its restarts failed. What
+// has a session of its own has left the service and stays.
+func TestLeftoversAreKilled(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, script string
+		want         hal.ExitStatus
+	}{
+		{"after an exit", "sleep 1000 & echo $! >worker; setsid sleep 1000 & echo $! >free; exit 7", hal.ExitStatus{Code: 7}},
+		{"after a crash", "sleep 1000 & echo $! >worker; setsid sleep 1000 & echo $! >free; kill -SEGV $$", hal.ExitStatus{Signal: 11}},
+		{"that ignore TERM", "(trap '' TERM; sleep 1000) & echo $! >worker; setsid sleep 1000 & echo $! >free; exit 0", hal.ExitStatus{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			done := make(chan hal.ExitStatus, 1)
+			pid, err := newProcesses(t).Start(hal.ProcessSpec{
+				// The shell waits until the other one has its session.
+				Argv: []string{"/bin/sh", "-c", strings.Replace(c.script, "; echo $! >free", "; echo $! >free; sleep 0.2", 1)},
+				Dir:  dir, Env: []string{"PATH=/bin:/usr/bin"}, Stdout: -1, Stderr: -1,
+			}, func(e hal.ExitStatus) { done <- e })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := <-done
+			if c.want.PID = pid; got != c.want {
+				t.Errorf("the leader ended as %+v; want %+v", got, c.want)
+			}
+			worker, free := readPID(t, filepath.Join(dir, "worker")), readPID(t, filepath.Join(dir, "free"))
+			waitFor(t, "the worker to end", func() bool { return !alive(worker) })
+			if !alive(free) {
+				t.Error("a process with a session of its own was killed; want it to stay")
+			}
+			_ = unix.Kill(free, unix.SIGKILL)
+		})
+	}
+}
+
+func readPID(t *testing.T, path string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the child to end", func() bool {
-		stat, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(child)), "stat"))
-		return err != nil || strings.Contains(string(stat), ") Z ") // whoever adopted it may not wait for it
-	})
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// alive reports whether the process runs. Whoever adopted it may never wait
+// for it, so that a zombie counts as ended.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
 // TestFailedExecKeepsNothing checks that a command which cannot run leaves

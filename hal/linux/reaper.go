@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -68,16 +69,25 @@ func (r *Reaper) reap() {
 func (r *Reaper) reapOne() (hal.ExitStatus, func(hal.ExitStatus), bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var ws unix.WaitStatus
-	pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
-	for errors.Is(err, unix.EINTR) {
-		pid, err = unix.Wait4(-1, &ws, unix.WNOHANG, nil)
-	}
-	if err != nil || pid <= 0 {
+	pid := endedChild()
+	if pid <= 0 {
 		return hal.ExitStatus{}, nil, false
 	}
-	exited := r.waiting[pid]
+	exited, ours := r.waiting[pid]
 	delete(r.waiting, pid)
+	if ours {
+		// What it left in its process group would run beside its next start. Not
+		// yet waited for, it still holds the number, which nobody else can get.
+		_ = unix.Kill(-pid, unix.SIGKILL)
+	}
+	var ws unix.WaitStatus
+	_, err := unix.Wait4(pid, &ws, 0, nil)
+	for errors.Is(err, unix.EINTR) {
+		_, err = unix.Wait4(pid, &ws, 0, nil)
+	}
+	if err != nil {
+		return hal.ExitStatus{}, nil, false
+	}
 	status := hal.ExitStatus{PID: pid}
 	if ws.Signaled() {
 		status.Signal = int(ws.Signal())
@@ -85,6 +95,31 @@ func (r *Reaper) reapOne() (hal.ExitStatus, func(hal.ExitStatus), bool) {
 		status.Code = ws.ExitStatus()
 	}
 	return status, exited, true
+}
+
+// childInfo is the kernel's siginfo_t as waitid(2) fills it in. The union
+// after the first three fields is aligned like a pointer.
+type childInfo struct {
+	signo, errno, code int32
+	_                  [0]uintptr
+	pid                int32
+	_                  [128]byte
+}
+
+// endedChild returns the number of a child that has ended, without waiting for
+// it: it stays a zombie. 0 when there is none.
+func endedChild() int {
+	var info childInfo
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return 0
+		}
+		return int(info.pid)
+	}
 }
 
 // start runs fork, which returns the new child's pid, and registers exited.

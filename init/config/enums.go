@@ -15,10 +15,11 @@ const ContainerdID = "containerd"
 type RestartPolicy uint8
 
 const (
-	// RestartAlways is the default: a payload is meant to run.
-	RestartAlways RestartPolicy = iota
-	// RestartOnFailure restarts after a signal or a status other than 0.
-	RestartOnFailure
+	// RestartOnFailure restarts after a signal or a status other than 0. It is
+	// the default, so that a task that ends well is not run for ever.
+	RestartOnFailure RestartPolicy = iota
+	// RestartAlways restarts however the service ended.
+	RestartAlways
 	// RestartNever runs the service once a boot.
 	RestartNever
 )
@@ -28,7 +29,7 @@ func (p RestartPolicy) String() string {
 	return name(restartNames(), int(p))
 }
 
-func restartNames() []string { return []string{"always", "on_failure", "never"} }
+func restartNames() []string { return []string{"on_failure", "always", "never"} }
 
 // Gate is a condition of the whole node that a service waits for.
 type Gate uint8

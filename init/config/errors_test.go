@@ -60,7 +60,7 @@ func TestParseErrors(t *testing.T) {
 		{"id reserved", "machine: {services: [{id: containerd, command: [/a]}]}", `f:1:27: machine.services[0].id: "containerd" is reserved for the runtime that machined runs; choose another id, or set machine.runtime`},
 		{"id bad", "machine: {services: [{id: a/b, command: [/a]}]}", `f:1:27: machine.services[0].id: want 1 to 63 letters, digits and any of . _ @ -, the first a letter, a digit or _; got "a/b"`},
 		{"id twice", service("critical: true\n  - {id: a, command: [/b]}"), `f:6:10: machine.services[1].id: duplicate service id "a"; the first is on line 3`},
-		{"restart", service("restart: on-failure"), `f:5:14: machine.services[0].restart: want one of always, on_failure, never; got "on-failure"; did you mean "on_failure"?`},
+		{"restart", service("restart: on-failure"), `f:5:14: machine.services[0].restart: want one of on_failure, always, never; got "on-failure"; did you mean "on_failure"?`},
 		{"grace", service("stop_grace_secs: 10s"), `f:5:22: machine.services[0].stop_grace_secs: want a whole number; got the string "10s"`},
 		{"grace negative", service("stop_grace_secs: -1"), `f:5:22: machine.services[0].stop_grace_secs: want a whole number from 0 to 31536000; got "-1"`},
 		{"critical", service("critical: yes"), `f:5:15: machine.services[0].critical: want true or false; got the string "yes"`},

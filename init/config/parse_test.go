@@ -122,8 +122,9 @@ func TestWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
+		"f.yaml:6:5: machine.services[0].critical: this version does not act on this field; it has no effect",
 		"f.yaml:7:5: machine.services[0].gates: this version does not act on this field; it has no effect",
-		"f.yaml:8:10: machine.time.servers: this version does not act on this field; it has no effect",
+		"f.yaml:8:3: machine.time: this version does not act on this field; it has no effect",
 	}
 	if got := warnings.Lines(); !reflect.DeepEqual(got, want) {
 		t.Errorf("warnings = %q; want %q", got, want)

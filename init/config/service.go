@@ -45,7 +45,7 @@ func (d *decoder) service(o object, id value, dependsOn []value) Service {
 		ID:         scalar(d, id, "", parseID),
 		Command:    d.command(d.need(o, "command")),
 		DependsOn:  parseItems(d, dependsOn, parseID),
-		Restart:    scalar(d, o.get("restart"), RestartAlways, oneOf[RestartPolicy](restartNames())),
+		Restart:    scalar(d, o.get("restart"), RestartOnFailure, oneOf[RestartPolicy](restartNames())),
 		StopGrace:  d.seconds(o.get("stop_grace_secs"), 10*time.Second, 0),
 		Env:        d.env(o.get("env")),
 		User:       scalar(d, o.get("user"), "", parseUser),

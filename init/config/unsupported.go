@@ -9,14 +9,15 @@ func notActedOn(pattern string) bool {
 		"machine.services[].probe",
 		"machine.services[].limits",
 		"machine.services[].gates",
+		"machine.services[].critical",
 		"machine.network.interfaces[].wifi",
 		"machine.network.interfaces[].dhcp6",
-		"machine.time.servers",
+		"machine.time",
 		"machine.runtime",
 		"machine.pods",
 		"machine.logs.sinks",
 		"machine.upgrade",
-		"machine.volumes.ephemeral_size":
+		"machine.volumes":
 		return true
 	}
 	return false

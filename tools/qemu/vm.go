@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"machined/board"
@@ -94,29 +93,6 @@ func Start(o Options) (*VM, error) {
 	return v, nil
 }
 
-// makeDisk copies image to disk, with holes for its zeros, and enlarges it as
-// a card is larger than the image that is written to it.
-func makeDisk(disk, image string, size int64) error {
-	if _, err := os.Stat(disk); err == nil {
-		return nil
-	}
-	info, err := os.Stat(image)
-	if err != nil {
-		return fmt.Errorf("make a disk of the image: %w", err)
-	}
-	for size < info.Size() {
-		size *= 2
-	}
-	partial := disk + ".partial"
-	if out, err := exec.Command("cp", "--sparse=always", image, partial).CombinedOutput(); err != nil {
-		return fmt.Errorf("copy %s to %s: %w: %s", image, partial, err, out)
-	}
-	if err := os.Truncate(partial, size); err != nil {
-		return err
-	}
-	return os.Rename(partial, disk)
-}
-
 func (v *VM) qmpPath() string   { return filepath.Join(v.dir, "qmp") }
 func (v *VM) unimpPath() string { return filepath.Join(v.dir, "unimp.log") }
 
@@ -138,8 +114,7 @@ func (v *VM) launch() error {
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = v.console, v.console
-	// A harness that dies must not leave machines behind.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = dieWithParent()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.killed {

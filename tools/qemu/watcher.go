@@ -3,7 +3,6 @@ package qemu
 import (
 	"bytes"
 	"io"
-	"regexp"
 	"sync"
 )
 
@@ -61,6 +60,6 @@ func (w *watcher) tail() string {
 // poweredDown reports whether the kernel has said that it switches the machine
 // off, and nothing came after it.
 func (w *watcher) poweredDown() bool {
-	text := w.snapshot()
-	return regexp.MustCompile(`reboot: (Power down|System halted)\s*$`).Match(text)
+	text := bytes.TrimSpace(w.snapshot())
+	return bytes.HasSuffix(text, []byte("reboot: Power down")) || bytes.HasSuffix(text, []byte("reboot: System halted"))
 }
