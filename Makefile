@@ -30,7 +30,8 @@ image: parts build ## build an image: BOARD= CONFIG= PKI= OUT=
 	build/machinectl image build --board $(BOARD) --out $(OUT) $(if $(CONFIG),--config $(CONFIG)) $(if $(PKI),--pki $(PKI))
 
 run: parts build ## build an image, boot it in QEMU and show its API: BOARD=
-	$(GO) run ./tools/quickstart --board $(BOARD) $(if $(CONFIG),--config $(CONFIG))
+	@$(GO) build -o build/quickstart ./tools/quickstart
+	@build/quickstart --board $(BOARD) $(if $(CONFIG),--config $(CONFIG))
 
 test: setup lint vuln parts build unit boot ## everything that CI runs
 

@@ -54,7 +54,7 @@ const (
 	maxConnections = 64
 	maxStreams     = 16 // per connection
 	maxMessage     = 1 << 20
-	handshakeTime  = 20 * time.Second
+	handshakeTime  = 10 * time.Second
 )
 
 // Server is the gRPC server of a node.

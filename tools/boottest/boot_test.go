@@ -56,6 +56,9 @@ func TestBoot(t *testing.T) {
 				t.Errorf("the firmware chose %d times; want 2, once a boot", m.vm.Starts())
 			}
 			m.settled(t)
+			if b.Name == "rpi-3a-plus" {
+				checkBudgets(t, m)
+			}
 			m.ctl(t, "shutdown requested\n", "shutdown")
 			m.waitOff(t)
 			checkDisk(t, n)

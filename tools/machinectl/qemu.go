@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -29,7 +31,10 @@ func newQEMU() *cobra.Command {
 				return err
 			}
 			defer vm.Close()
-			return vm.Wait(cmd.Context())
+			if err := vm.Wait(cmd.Context()); err != nil && !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&name, "board", "", "board: "+board.Names())
