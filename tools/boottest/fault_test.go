@@ -174,3 +174,37 @@ func TestPowerCut(t *testing.T) {
 		})
 	}
 }
+
+// TestSlotB points the firmware at the other slot, which is whole from the
+// start: on the Pi's layout by the one byte of config.txt, with UEFI by the
+// loader's default.
+func TestSlotB(t *testing.T) {
+	for name, flip := range map[string]struct{ file, from, to string }{
+		faultBoard:    {"config.txt", "os_prefix=A/", "os_prefix=B/"},
+		"x86_64-uefi": {"loader/loader.conf", "machined-a.conf", "machined-b.conf"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := board.ByName(name)
+			only(t, b)
+			n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+			const bootAt = "@@1048576"
+			edited := filepath.Join(t.TempDir(), "edited")
+			tool(t, "mcopy", "-i", n.Image.Path+bootAt, "::"+flip.file, edited)
+			text, err := os.ReadFile(edited)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flipped := strings.Replace(string(text), flip.from, flip.to, 1)
+			if flipped == string(text) {
+				t.Fatalf("%s holds no %q:\n%s", flip.file, flip.from, text)
+			}
+			if err := os.WriteFile(edited, []byte(flipped), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tool(t, "mcopy", "-o", "-i", n.Image.Path+bootAt, edited, "::"+flip.file)
+			if v := start(t, n, nil).waitAPI(t, ""); v.GetSlot() != "B" {
+				t.Errorf("Version().slot = %q; want B", v.GetSlot())
+			}
+		})
+	}
+}
