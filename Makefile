@@ -1,5 +1,9 @@
 # machined: see README.md. `make help` lists the targets.
 
+# The Go release that go.mod names builds everything: its standard library is
+# part of what is shipped, and of what is checked for vulnerabilities.
+export GOTOOLCHAIN := $(shell awk '/^toolchain /{print $$2}' go.mod)
+
 GO     ?= go
 BOARD  ?= x86_64-uefi
 CONFIG ?=

@@ -30,6 +30,8 @@ const (
 	// spare is what a boot partition has free beside two full slots, in bytes:
 	// room for versions that have grown.
 	spare = 128 << 20
+	// firstSlot is the one that a new image boots.
+	firstSlot = "A"
 )
 
 // Options says what to build.
@@ -54,18 +56,24 @@ type Image struct {
 	Manifest Manifest
 }
 
-// Build writes the image to path, with its manifest and SBOM beside it. On an
-// error none of the three is left.
+// Build writes the image to path, with its manifest and SBOM beside it
+// (ManifestPath, SBOMPath). The three take the place of an earlier image when
+// all are complete; on an error there is nothing new, and an earlier image is
+// as it was.
 func Build(path string, o Options) (img Image, err error) {
-	built := []string{path + ".partial", path + ".manifest.json", path + ".sbom.cdx.json"}
+	outputs := []string{ManifestPath(path), SBOMPath(path), path} // the image comes last
 	defer func() {
-		if err != nil {
-			for _, p := range built {
-				os.Remove(p)
-			}
-			err = fmt.Errorf("build %s for %s: %w", path, o.Board.Name, err)
+		if err == nil {
+			return
 		}
+		for _, p := range outputs {
+			os.Remove(partial(p))
+		}
+		err = fmt.Errorf("build %s for %s: %w", path, o.Board.Name, err)
 	}()
+	if err := checkOutputs(outputs); err != nil {
+		return Image{}, err
+	}
 	files, slot, err := bootFiles(o)
 	if err != nil {
 		return Image{}, err
@@ -75,21 +83,52 @@ func Build(path string, o Options) (img Image, err error) {
 		return Image{}, err
 	}
 	size = (size + alignment - 1) / alignment * alignment
-	if err := writeImage(built[0], size, files, o); err != nil {
+	if err := writeImage(partial(path), size, files, o); err != nil {
 		return Image{}, err
 	}
 	img = Image{Path: path}
-	if img.SHA256, img.Size, err = parts.Hash(built[0]); err != nil {
+	if img.SHA256, img.Size, err = parts.Hash(partial(path)); err != nil {
 		return Image{}, err
 	}
 	img.Manifest = newManifest(filepath.Base(path), img, slot, o)
-	if err := writeManifest(built[1], img.Manifest); err != nil {
+	if err := writeManifest(partial(ManifestPath(path)), img.Manifest); err != nil {
 		return Image{}, err
 	}
-	if err := writeSBOM(built[2], o); err != nil {
+	if err := writeSBOM(partial(SBOMPath(path)), o); err != nil {
 		return Image{}, err
 	}
-	return img, os.Rename(built[0], path)
+	for _, p := range outputs {
+		if err := os.Rename(partial(p), p); err != nil {
+			return Image{}, err
+		}
+	}
+	return img, nil
+}
+
+// ManifestPath returns where the manifest of the image at path is.
+func ManifestPath(path string) string { return path + ".manifest.json" }
+
+// SBOMPath returns where the bill of materials of the image at path is.
+func SBOMPath(path string) string { return path + ".sbom.cdx.json" }
+
+func partial(path string) string { return path + ".partial" }
+
+// checkOutputs refuses what a finished file could not take the place of, so
+// that nothing fails between the first and the last of them.
+func checkOutputs(paths []string) error {
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s exists and is no file; write the image to a file and copy it from there", p)
+		}
+	}
+	return nil
 }
 
 // bootFiles lists everything on the boot partition.
@@ -98,19 +137,22 @@ func bootFiles(o Options) ([]fat32.File, SlotManifest, error) {
 	var manifest SlotManifest
 	// Both slots are whole from the start, so that no fallback finds an empty
 	// one.
-	for _, slot := range []string{"A", "B"} {
+	for _, slot := range []string{firstSlot, "B"} {
 		f, m, err := slotFiles(o.Board, o.Store, slot)
 		if err != nil {
 			return nil, SlotManifest{}, err
 		}
-		files, manifest = append(files, f...), m
+		files = append(files, f...)
+		if slot == firstSlot {
+			manifest = m
+		}
 	}
-	rest := bootSources(o.Board, o.Store)
+	rest := bootSources(o.Board, o.Store.Index.Version)
 	if o.Config != nil {
 		rest = append(rest, source{path: "machined/config.yaml", data: o.Config})
 	}
-	for name, data := range o.PKI {
-		rest = append(rest, source{path: "machined/pki/" + name, data: data})
+	for _, name := range sortedKeys(o.PKI) {
+		rest = append(rest, source{path: "machined/pki/" + name, data: o.PKI[name]})
 	}
 	for _, s := range rest {
 		f, _, err := s.file(o.Store, "")
@@ -127,7 +169,7 @@ func bootFiles(o Options) ([]fat32.File, SlotManifest, error) {
 func identity(o Options) [16]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%d\n%d\n", o.Board.Name, o.Store.Index.Version, len(o.Config), len(o.PKI))
-	for _, p := range o.Store.Index.Parts {
+	for _, p := range usedParts(o) {
 		fmt.Fprintf(h, "%s %s\n", p.Name, p.SHA256)
 	}
 	h.Write(o.Config)

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"machined/board"
 	"machined/images/fat32"
@@ -39,14 +37,20 @@ type source struct {
 	data []byte
 }
 
+// part places a part of the store under its own name.
+func part(name string) source { return source{path: name, part: name} }
+
 // slotSources lists the files of a slot of b, without its manifest. Everything
-// that differs between versions is here.
+// that differs between versions is here, the licences among it.
 func slotSources(b board.Board, store *parts.Store, slot string) []source {
 	kernel := kernelOf(b)
 	files := []source{
 		{path: "system.squashfs", part: "system/" + kernel},
 		{path: "initramfs.img", part: "initramfs/" + b.Arch},
 		{path: "cmdline.txt", data: []byte(commandLine(b, slot) + "\n")},
+		part("licenses/linux-" + kernel + "/LICENSE"),
+		part("licenses/linux-" + kernel + "/LICENSE.linux"),
+		part("licenses/machined-" + b.Arch + "/LICENSES"),
 	}
 	if b.Firmware == board.UEFI {
 		return append(files, source{path: "linux.efi", part: "kernel/" + kernel})
@@ -55,11 +59,17 @@ func slotSources(b board.Board, store *parts.Store, slot string) []source {
 	if b.Name != "rpi-3a-plus" {
 		return files
 	}
-	for _, dtb := range store.Under("dtb") {
-		files = append(files, source{path: strings.TrimPrefix(dtb, "dtb/"), part: dtb})
+	// The firmware picks the first tree by itself; the second is upstream's.
+	for _, dtb := range []string{"bcm2710-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb"} {
+		files = append(files, source{path: dtb, part: "dtb/" + dtb})
 	}
+	// config.txt asks for this one; the others are for the user's own lines.
+	const needed = "overlays/disable-bt.dtbo"
+	files = append(files, part(needed))
 	for _, o := range store.Under("overlays") {
-		files = append(files, source{path: o, part: o})
+		if o != needed {
+			files = append(files, part(o))
+		}
 	}
 	// Without this file the firmware takes overlays from outside of the slot.
 	return append(files, source{path: "overlays/README", data: []byte("The firmware uses the overlays of this slot because this file exists.\n")})
@@ -89,7 +99,7 @@ func commandLine(b board.Board, slot string) string {
 }
 
 // bootSources lists the files outside of the slots that the firmware reads.
-func bootSources(b board.Board, store *parts.Store) []source {
+func bootSources(b board.Board, version string) []source {
 	if b.Firmware == board.UEFI {
 		name := "BOOTX64.EFI"
 		if b.Arch == "arm64" {
@@ -97,14 +107,16 @@ func bootSources(b board.Board, store *parts.Store) []source {
 		}
 		return []source{
 			{path: "EFI/BOOT/" + name, part: "loader/" + b.Arch + ".efi"},
+			part("licenses/systemd-boot-" + b.Arch + "/copyright"),
 			{path: "loader/loader.conf", data: []byte("timeout 0\ndefault machined-a.conf\neditor no\n")},
-			{path: "loader/entries/machined-a.conf", data: loaderEntry(b, store.Index.Version, "A")},
-			{path: "loader/entries/machined-b.conf", data: loaderEntry(b, store.Index.Version, "B")},
+			{path: "loader/entries/machined-a.conf", data: loaderEntry(b, version, "A")},
+			{path: "loader/entries/machined-b.conf", data: loaderEntry(b, version, "B")},
 		}
 	}
-	files := []source{{path: "config.txt", data: []byte(configTxt(b, "A"))}}
-	for _, f := range store.Under("firmware") {
-		files = append(files, source{path: strings.TrimPrefix(f, "firmware/"), part: f})
+	files := []source{{path: "config.txt", data: []byte(configTxt(b, firstSlot))}, part("licenses/raspberrypi-firmware/LICENSE")}
+	// gpu_mem=16 selects the _cd pair; the other is for a user who raises it.
+	for _, f := range []string{"bootcode.bin", "start.elf", "fixup.dat", "start_cd.elf", "fixup_cd.dat", "LICENCE.broadcom"} {
+		files = append(files, source{path: f, part: "firmware/" + f})
 	}
 	return files
 }
@@ -150,7 +162,7 @@ func (s source) file(store *parts.Store, prefix string) (fat32.File, SlotFile, e
 	}
 	return fat32.File{
 		Path: prefix + s.path, Size: part.Size,
-		Open: func() (io.ReadCloser, error) { return os.Open(store.Path(s.part)) },
+		Open: func() (io.ReadCloser, error) { return store.Open(part) },
 	}, SlotFile{Path: s.path, Size: part.Size, SHA256: part.SHA256}, nil
 }
 

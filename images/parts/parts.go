@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -26,8 +27,16 @@ type Component struct {
 	Version string `json:"version"`
 	License string `json:"license"` // SPDX expression
 	Source  string `json:"source"`  // Go module, Debian package or repository
-	// GoModules lists what is linked into a Go program, as path@version.
-	GoModules []string `json:"go_modules,omitempty"`
+	// GoModules lists what is linked into a Go program.
+	GoModules []GoModule `json:"go_modules,omitempty"`
+}
+
+// GoModule is a Go module that is linked into a program; "stdlib" is the
+// standard library.
+type GoModule struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+	License string `json:"license"` // SPDX expression
 }
 
 // Part is one file of the store.
@@ -36,6 +45,8 @@ type Part struct {
 	Component string `json:"component"`
 	Size      int64  `json:"size"` // bytes
 	SHA256    string `json:"sha256"`
+	// Holds names the parts that are packed inside of this one.
+	Holds []string `json:"holds,omitempty"`
 }
 
 // Index is the contents of IndexName.
@@ -115,6 +126,37 @@ func (s *Store) Part(name string) (Part, error) {
 	}
 	return p, nil
 }
+
+// Open opens a part that Part has returned. Its bytes are compared again while
+// they are read: what differs by then ends in a *MismatchError instead of
+// io.EOF.
+func (s *Store) Open(p Part) (io.ReadCloser, error) {
+	f, err := os.Open(s.Path(p.Name))
+	if err != nil {
+		return nil, fmt.Errorf("read part %s: %w", p.Name, err)
+	}
+	return &checkedReader{f: f, part: p, sum: sha256.New()}, nil
+}
+
+// checkedReader compares a part's hash at the end.
+type checkedReader struct {
+	f    *os.File
+	part Part
+	sum  hash.Hash
+}
+
+func (r *checkedReader) Read(b []byte) (int, error) {
+	n, err := r.f.Read(b)
+	r.sum.Write(b[:n])
+	if err == io.EOF {
+		if got := hex.EncodeToString(r.sum.Sum(nil)); got != r.part.SHA256 {
+			err = &MismatchError{Part: r.part.Name, Want: r.part.SHA256, Got: got}
+		}
+	}
+	return n, err
+}
+
+func (r *checkedReader) Close() error { return r.f.Close() }
 
 // Under returns the names of the parts below a directory of the store.
 func (s *Store) Under(dir string) []string {

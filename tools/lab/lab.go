@@ -140,6 +140,9 @@ func WaitAPI(ctx context.Context, vm *qemu.VM, bundle, last string) (*machinepb.
 			}
 		case lastErr = <-w.failures:
 		case <-ctx.Done():
+			if lastErr == nil {
+				return nil, fmt.Errorf("wait for the API at %s: %w; no try has ended", Endpoint(vm), ctx.Err())
+			}
 			return nil, fmt.Errorf("wait for the API at %s: %w; the last try: %w", Endpoint(vm), ctx.Err(), lastErr)
 		case <-vm.Done():
 			return nil, fmt.Errorf("wait for the API at %s: %w", Endpoint(vm), ErrOff)

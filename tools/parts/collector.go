@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,15 +36,20 @@ func newCollector(out string, log io.Writer) (*collector, error) {
 		return nil, err
 	}
 	c := &collector{log: log, work: work, store: filepath.Join(work, "store"), cache: filepath.Join(filepath.Dir(abs), "cache")}
-	for _, dir := range []string{c.store, c.cache} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.identify(); err != nil {
+	if err := c.prepare(); err != nil {
+		os.RemoveAll(work)
 		return nil, err
 	}
 	return c, nil
+}
+
+func (c *collector) prepare() error {
+	for _, dir := range []string{c.store, c.cache} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return c.identify()
 }
 
 // identify takes the version and the time of the sources from git. A tree
@@ -112,22 +116,4 @@ func (c *collector) module(path string) (dir, version string, err error) {
 		return "", "", fmt.Errorf("go module %s is not in the module cache", path)
 	}
 	return dir, version, nil
-}
-
-// cached returns the path of a file in the cache, which write makes where it
-// is not there. The name holds the version of what the file is made from.
-func (c *collector) cached(name string, write func(io.Writer) error) (string, error) {
-	path := filepath.Join(c.cache, name)
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	f, err := os.CreateTemp(c.cache, "new-")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(f.Name())
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return "", err
-	}
-	return path, os.Rename(f.Name(), path)
 }

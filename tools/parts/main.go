@@ -4,11 +4,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 
 	"machined/images/parts"
@@ -37,6 +39,9 @@ func collect(out string, log io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(c.work)
+	// Ctrl-C reaches the tools that a step runs too; what they leave is removed.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	for _, step := range []struct {
 		what string
 		run  func() error
@@ -49,7 +54,7 @@ func collect(out string, log io.Writer) error {
 		{"initramfs and system images", c.systems},
 	} {
 		fmt.Fprintf(log, "parts: collecting %s\n", step.what)
-		if err := step.run(); err != nil {
+		if err := errors.Join(step.run(), ctx.Err()); err != nil {
 			return fmt.Errorf("collect %s: %w", step.what, err)
 		}
 	}
@@ -78,9 +83,10 @@ func replaceDir(dir, out string) error {
 	return os.RemoveAll(old)
 }
 
-// add copies a file into the store as a part.
-func (c *collector) add(component, name, from string) error {
-	return c.make(component, name, func(w io.Writer) error {
+// add copies a file into the store as a part, which holds other parts packed
+// inside.
+func (c *collector) add(component, name, from string, holds ...string) error {
+	copyTo := func(w io.Writer) error {
 		f, err := os.Open(from)
 		if err != nil {
 			return err
@@ -88,31 +94,28 @@ func (c *collector) add(component, name, from string) error {
 		defer f.Close()
 		_, err = io.Copy(w, f)
 		return err
-	})
+	}
+	return c.make(component, name, copyTo, holds...)
 }
 
 // make adds a part that write produces.
-func (c *collector) make(component, name string, write func(io.Writer) error) error {
+func (c *collector) make(component, name string, write func(io.Writer) error, holds ...string) error {
 	path := filepath.Join(c.store, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
+	if err := writeFile(path, write); err != nil {
 		return fmt.Errorf("make part %s: %w", name, err)
 	}
-	return c.register(component, name)
+	return c.register(component, name, holds...)
 }
 
 // register adds a file that is in the store already.
-func (c *collector) register(component, name string) error {
+func (c *collector) register(component, name string, holds ...string) error {
 	sum, size, err := parts.Hash(filepath.Join(c.store, filepath.FromSlash(name)))
 	if err != nil {
 		return fmt.Errorf("register part %s: %w", name, err)
 	}
-	c.index.Parts = append(c.index.Parts, parts.Part{Name: name, Component: component, Size: size, SHA256: sum})
+	c.index.Parts = append(c.index.Parts, parts.Part{Name: name, Component: component, Size: size, SHA256: sum, Holds: holds})
 	return nil
 }

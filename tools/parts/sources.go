@@ -26,6 +26,9 @@ func (c *collector) kernels() error {
 		c.index.Components = append(c.index.Components, parts.Component{
 			Name: component, Version: version, License: "GPL-2.0-only WITH Linux-syscall-note", Source: k.module,
 		})
+		if err := c.licenses(component, dir, "LICENSE", "LICENSE.linux"); err != nil {
+			return err
+		}
 		vmlinuz := filepath.Join(dir, "vmlinuz")
 		if k.name != "rpi" {
 			if err := c.add(component, "kernel/"+k.name, vmlinuz); err != nil {
@@ -34,7 +37,9 @@ func (c *collector) kernels() error {
 			continue
 		}
 		// The firmware unpacks gzip; raw, the kernel would take 46 MB a slot.
-		packed, err := c.cached("kernel-rpi-"+version+".gz", func(w io.Writer) error { return compress(w, vmlinuz) })
+		packed, err := c.cached("kernel-rpi", version, func(path string) error {
+			return writeFile(path, func(w io.Writer) error { return compress(w, vmlinuz) })
+		})
 		if err != nil {
 			return err
 		}
@@ -97,6 +102,9 @@ func (c *collector) firmware() error {
 	c.index.Components = append(c.index.Components, parts.Component{
 		Name: "raspberrypi-firmware", Version: version, License: "LicenseRef-Broadcom-RaspberryPi", Source: module,
 	})
+	if err := c.licenses("raspberrypi-firmware", dir, "LICENSE"); err != nil {
+		return err
+	}
 	for _, f := range []string{"bootcode.bin", "start.elf", "fixup.dat", "start_cd.elf", "fixup_cd.dat"} {
 		if err := c.add("raspberrypi-firmware", "firmware/"+f, filepath.Join(dir, f)); err != nil {
 			return err
@@ -117,6 +125,9 @@ func (c *collector) loaders() error {
 		c.index.Components = append(c.index.Components, parts.Component{
 			Name: component, Version: version, License: "LGPL-2.1-or-later", Source: "Debian package systemd-boot-efi:" + l.arch,
 		})
+		if err := c.licenses(component, filepath.Join(dir, "usr/share/doc/systemd-boot-efi"), "copyright"); err != nil {
+			return err
+		}
 		if err := c.add(component, "loader/"+l.arch+".efi", filepath.Join(dir, "usr/lib/systemd/boot/efi", l.file)); err != nil {
 			return err
 		}
@@ -156,11 +167,12 @@ func oneFile(dir, pattern string) (string, error) {
 	return files[0], nil
 }
 
-// download fetches a package into dir. Its index of the archive is its own,
-// since the machine's may lack the architecture.
+// download fetches a package into dir, which appears when it is complete. Its
+// index of the archive is its own, since the machine's may lack the
+// architecture.
 func (c *collector) download(pkg, arch, dir string) error {
-	lists := filepath.Join(c.work, "lists-"+arch)
-	for _, d := range []string{dir, filepath.Join(lists, "partial")} {
+	lists, fresh := filepath.Join(c.work, "lists-"+arch), filepath.Join(c.work, "deb-"+arch)
+	for _, d := range []string{fresh, filepath.Join(lists, "partial")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
@@ -171,5 +183,11 @@ func (c *collector) download(pkg, arch, dir string) error {
 		return err
 	}
 	script := `cd "$1" && shift && exec apt-get "$@"`
-	return c.run(nil, "sh", append([]string{"-c", script, "sh", dir}, append(options, "download", pkg)...)...)
+	if err := c.run(nil, "sh", append([]string{"-c", script, "sh", fresh}, append(options, "download", pkg)...)...); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Rename(fresh, dir)
 }

@@ -39,7 +39,10 @@ func Spin(w io.Writer, what string) (stop func()) {
 	if !IsTerminal(w) {
 		return func() {}
 	}
-	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+	// The bar would draw itself from a goroutine of its own, in a race with the
+	// one below; an interval of 0 keeps it from that.
+	bar := progressbar.NewOptions(-1, progressbar.OptionSetSpinnerChangeInterval(0),
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
 		progressbar.OptionSetElapsedTime(true), progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish())
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -37,7 +37,7 @@ func TestWatcherRemembersTheEnd(t *testing.T) {
 		if _, err := w.Write([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(w.snapshot()); n > 2*keep {
+		if n := len(w.text); n > 2*keep {
 			t.Fatalf("remembers %d bytes; want at most %d", n, 2*keep)
 		}
 	}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/u-root/u-root/pkg/cpio"
+)
+
+// systems makes, for each kernel, the initramfs (machined alone) and the
+// squashfs that a slot runs from.
+func (c *collector) systems() error {
+	for _, s := range []struct{ kernel, arch, module string }{
+		{"amd64", "amd64", "github.com/gokrazy/kernel.amd64"},
+		{"arm64", "arm64", "github.com/gokrazy/kernel.arm64"},
+		{"rpi", "arm64", "github.com/gokrazy/kernel.rpi"},
+	} {
+		dir, _, err := c.module(s.module)
+		if err != nil {
+			return err
+		}
+		if err := c.squashfs(s.kernel, s.arch, filepath.Join(dir, "lib", "modules")); err != nil {
+			return err
+		}
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		if err := c.initramfs(arch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// initramfs packs machined as /init. The kernel makes /dev/console itself for
+// an initramfs that has none only when it is built in, so it is here too.
+func (c *collector) initramfs(arch string) error {
+	program := filepath.Join(c.store, "machined", arch)
+	contents, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	key, err := keyOf("initramfs 1", program)
+	if err != nil {
+		return err
+	}
+	packed, err := c.cached("initramfs-"+arch, key, func(path string) error {
+		archive := filepath.Join(c.work, "initramfs-"+arch)
+		f, err := os.Create(archive)
+		if err != nil {
+			return err
+		}
+		records := cpio.Newc.Writer(f)
+		err = cpio.WriteRecords(records, []cpio.Record{
+			cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.StaticFile("init", string(contents), 0o755),
+		})
+		if err = errors.Join(err, cpio.WriteTrailer(records), f.Close()); err != nil {
+			return err
+		}
+		return writeFile(path, func(w io.Writer) error { return compress(w, archive) })
+	})
+	if err != nil {
+		return err
+	}
+	return c.add("machined-"+arch, "initramfs/"+arch, packed, "machined/"+arch)
+}
+
+// squashfs packs the root of a slot: machined, the kernel's modules, and the
+// few files that programs expect in /etc.
+func (c *collector) squashfs(kernel, arch, modules string) error {
+	root := filepath.Join(c.work, "root-"+kernel)
+	if err := c.stageRoot(root, arch, modules); err != nil {
+		return fmt.Errorf("stage the root of %s: %w", kernel, err)
+	}
+	stamp := strconv.FormatInt(c.index.BuildTime, 10)
+	options := []string{"-noappend", "-no-progress", "-comp", "gzip", "-Xcompression-level", "9", "-b", "131072",
+		"-all-root", "-no-xattrs", "-all-time", stamp, "-mkfs-time", stamp}
+	version, err := output("mksquashfs", "-version")
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(version+strings.Join(options, " "), root)
+	if err != nil {
+		return err
+	}
+	packed, err := c.cached("system-"+kernel, key, func(path string) error {
+		// mksquashfs refuses its time options beside this variable.
+		unset := append([]string{"-u", "SOURCE_DATE_EPOCH", "mksquashfs", root, path}, options...)
+		return c.run(nil, "env", unset...)
+	})
+	if err != nil {
+		return err
+	}
+	return c.add("machined-"+arch, "system/"+kernel, packed, "machined/"+arch, "state.ext4.gz")
+}
+
+func (c *collector) stageRoot(root, arch, modules string) error {
+	for _, dir := range []string{
+		"boot", "dev", "etc/machined", "lib", "proc", "run", "sbin", "sys", "system/state", "tmp", "usr/bin", "usr/share/machined", "var",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	for from, to := range map[string]string{
+		filepath.Join(c.store, "machined", arch): "sbin/machined",
+		filepath.Join(c.store, "state.ext4.gz"):  "usr/share/machined/state.ext4.gz",
+	} {
+		if err := copyFile(from, filepath.Join(root, to)); err != nil {
+			return err
+		}
+	}
+	for name, text := range map[string]string{
+		"etc/hosts":      "127.0.0.1 localhost\n::1 localhost\n",
+		"etc/os-release": "NAME=machined\nID=machined\nVERSION_ID=" + c.index.Version + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink("/run/machined/resolv.conf", filepath.Join(root, "etc/resolv.conf")); err != nil {
+		return err
+	}
+	if err := copyModules(modules, filepath.Join(root, "lib/modules")); err != nil {
+		return err
+	}
+	return setModes(root)
+}
+
+// setModes makes the modes independent of the umask.
+func setModes(root string) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() || path == filepath.Join(root, "sbin/machined"):
+			return os.Chmod(path, 0o755)
+		case d.Type().IsRegular():
+			return os.Chmod(path, 0o644)
+		}
+		return nil
+	})
+}
+
+func copyFile(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o644)
+}
