@@ -147,7 +147,7 @@ func bootFiles(o Options) ([]fat32.File, SlotManifest, error) {
 			manifest = m
 		}
 	}
-	rest := bootSources(o.Board, o.Store.Index.Version)
+	rest := bootSources(o.Board, o.Store)
 	if o.Config != nil {
 		rest = append(rest, source{path: "machined/config.yaml", data: o.Config})
 	}

@@ -47,7 +47,7 @@ func slotSources(b board.Board, store *parts.Store, slot string) []source {
 	files := []source{
 		{path: "system.squashfs", part: "system/" + kernel},
 		{path: "initramfs.img", part: "initramfs/" + b.Arch},
-		{path: "cmdline.txt", data: []byte(commandLine(b, slot) + "\n")},
+		{path: "cmdline.txt", data: []byte(commandLine(b, slot, systemHash(b, store)) + "\n")},
 		part("licenses/linux-" + kernel + "/LICENSE"),
 		part("licenses/linux-" + kernel + "/LICENSE.linux"),
 		part("licenses/machined-" + b.Arch + "/LICENSES"),
@@ -83,10 +83,11 @@ func kernelOf(b board.Board) string {
 	return b.Arch
 }
 
-// commandLine is the kernel's argument line. Which slot runs is told by the
-// marker in it, since the firmware hands over just this line.
-func commandLine(b board.Board, slot string) string {
-	line := b.Console + " loglevel=4 panic=10 machined.slot=" + slot
+// commandLine is the kernel's argument line. Which slot and which system image
+// run is told by the markers in it, since the firmware hands over just this
+// line.
+func commandLine(b board.Board, slot, image string) string {
+	line := b.Console + " loglevel=4 panic=10 machined.slot=" + slot + " machined.image=" + image
 	if b.Firmware == board.RaspberryPi {
 		// Off by default in this kernel; services need it for their limits.
 		line += " cgroup_enable=memory"
@@ -98,8 +99,20 @@ func commandLine(b board.Board, slot string) string {
 	return line
 }
 
+// systemHash is the SHA-256 of the board's system image as the store's index
+// has it; the image's bytes are compared with it when they are placed.
+func systemHash(b board.Board, store *parts.Store) string {
+	name := "system/" + kernelOf(b)
+	for _, p := range store.Index.Parts {
+		if p.Name == name {
+			return p.SHA256
+		}
+	}
+	return ""
+}
+
 // bootSources lists the files outside of the slots that the firmware reads.
-func bootSources(b board.Board, version string) []source {
+func bootSources(b board.Board, store *parts.Store) []source {
 	if b.Firmware == board.UEFI {
 		name := "BOOTX64.EFI"
 		if b.Arch == "arm64" {
@@ -109,8 +122,8 @@ func bootSources(b board.Board, version string) []source {
 			{path: "EFI/BOOT/" + name, part: "loader/" + b.Arch + ".efi"},
 			part("licenses/systemd-boot-" + b.Arch + "/copyright"),
 			{path: "loader/loader.conf", data: []byte("timeout 0\ndefault machined-a.conf\neditor no\n")},
-			{path: "loader/entries/machined-a.conf", data: loaderEntry(b, version, "A")},
-			{path: "loader/entries/machined-b.conf", data: loaderEntry(b, version, "B")},
+			{path: "loader/entries/machined-a.conf", data: loaderEntry(b, store, "A")},
+			{path: "loader/entries/machined-b.conf", data: loaderEntry(b, store, "B")},
 		}
 	}
 	files := []source{{path: "config.txt", data: []byte(configTxt(b, firstSlot))}, part("licenses/raspberrypi-firmware/LICENSE")}
@@ -122,10 +135,10 @@ func bootSources(b board.Board, version string) []source {
 }
 
 // loaderEntry is a Boot Loader Specification type 1 entry.
-func loaderEntry(b board.Board, version, slot string) []byte {
+func loaderEntry(b board.Board, store *parts.Store, slot string) []byte {
 	var e bytes.Buffer
-	fmt.Fprintf(&e, "title machined %s\nversion %s\nsort-key machined\n", slot, version)
-	fmt.Fprintf(&e, "linux /%s/linux.efi\ninitrd /%s/initramfs.img\noptions %s\n", slot, slot, commandLine(b, slot))
+	fmt.Fprintf(&e, "title machined %s\nversion %s\nsort-key machined\n", slot, store.Index.Version)
+	fmt.Fprintf(&e, "linux /%s/linux.efi\ninitrd /%s/initramfs.img\noptions %s\n", slot, slot, commandLine(b, slot, systemHash(b, store)))
 	return e.Bytes()
 }
 

@@ -46,7 +46,7 @@ func usedParts(o Options) []parts.Part {
 			use(inside)
 		}
 	}
-	for _, s := range append(slotSources(o.Board, o.Store, firstSlot), bootSources(o.Board, o.Store.Index.Version)...) {
+	for _, s := range append(slotSources(o.Board, o.Store, firstSlot), bootSources(o.Board, o.Store)...) {
 		use(s.part)
 	}
 	var list []parts.Part

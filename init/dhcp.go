@@ -27,13 +27,16 @@ type lease struct {
 // dhcpRetryMax bounds the wait between two tries to find a server.
 const dhcpRetryMax = 30 * time.Second
 
-// leaseLink keeps a DHCPv4 lease (RFC 2131) on one link until ctx ends, and
-// hands each new lease to granted. A nil lease says that the last one expired.
-// It asks again at half of the lease's time, as the RFC has it for T1.
-func leaseLink(ctx context.Context, link, hostname string, granted func(*lease), failed func(error)) {
+// request4 asks a DHCP server for a lease once, and returns its lifetime too.
+type request4 func(ctx context.Context) (*lease, time.Duration, error)
+
+// keepLease keeps a DHCPv4 lease (RFC 2131) until ctx ends, and hands each new
+// lease to granted. A nil lease says that the last one expired. It asks again
+// at half of the lease's time, as the RFC has it for T1.
+func keepLease(ctx context.Context, request request4, granted func(*lease), failed func(error)) {
 	retry := time.Second
 	for ctx.Err() == nil {
-		l, lifetime, err := requestLease(ctx, link, hostname)
+		l, lifetime, err := request(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				failed(err)
@@ -47,7 +50,7 @@ func leaseLink(ctx context.Context, link, hostname string, granted func(*lease),
 		expires := time.Now().Add(lifetime)
 		sleep(ctx, lifetime/2)
 		for ctx.Err() == nil {
-			renewed, again, err := requestLease(ctx, link, hostname)
+			renewed, again, err := request(ctx)
 			if err == nil {
 				granted(renewed)
 				lifetime, expires = again, time.Now().Add(again)
@@ -59,7 +62,7 @@ func leaseLink(ctx context.Context, link, hostname string, granted func(*lease),
 				granted(nil)
 				break
 			}
-			sleep(ctx, max(min(left/2, dhcpRetryMax), time.Second))
+			sleep(ctx, min(left, max(min(left/2, dhcpRetryMax), time.Second)))
 		}
 	}
 }
@@ -98,7 +101,7 @@ func requestLease(ctx context.Context, link, hostname string) (*lease, time.Dura
 func readLease(link string, ack *dhcpv4.DHCPv4) (*lease, error) {
 	ip, ok := netip.AddrFromSlice(ack.YourIPAddr.To4())
 	ones, bits := net.IPMask(ack.SubnetMask()).Size()
-	if !ok || ip.IsUnspecified() || bits != 32 {
+	if !ok || bits != 32 || ones == 0 || !ip.IsGlobalUnicast() && !ip.IsLinkLocalUnicast() {
 		return nil, fmt.Errorf("the server offered address %s with mask %s", ack.YourIPAddr, ack.SubnetMask())
 	}
 	l := &lease{link: link, address: linux.PrefixFrom(netip.PrefixFrom(ip, ones))}

@@ -25,18 +25,13 @@ const (
 )
 
 // identity is the node's PKI.
-type identity struct {
-	node *pki.Node
-	// cardBundle is the fingerprint of the client certificate that waits on
-	// the card; empty when there is none.
-	cardBundle string
-}
+type identity struct{ node *pki.Node }
 
 // loadIdentity takes the PKI from STATE, or else from the card, and otherwise
 // makes one, once. Key material that is there and not whole is an error: a
 // node that re-keyed itself would lock its owner out.
 func (n *node) loadIdentity() error {
-	node, err := pki.LoadNode(statePKI)
+	node, err := pki.LoadNode(n.at(statePKI))
 	if errors.Is(err, pki.ErrNone) {
 		node, err = n.firstIdentity()
 	}
@@ -54,18 +49,22 @@ func (n *node) loadIdentity() error {
 	if err := n.raiseClock(node.Cert.NotBefore.Add(24 * time.Hour)); err != nil {
 		n.log.Printf("clock", "%v.", err)
 	}
-	if mark, err := os.ReadFile(bundleMark); err == nil {
-		n.identity.cardBundle = string(mark)
+	mark, err := os.ReadFile(n.at(bundleMark))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return nil
+	n.mu.Lock()
+	n.cardBundle = string(mark)
+	n.mu.Unlock()
+	return err
 }
 
 // firstIdentity takes the PKI from the card, or makes one, and keeps it in
 // STATE. A card's PKI is of use without STATE; one that would be forgotten
 // with the next restart is not made.
 func (n *node) firstIdentity() (*pki.Node, error) {
-	_, stateErr := os.Stat(stateMarker)
-	node, err := pki.LoadNode(cardPKI)
+	_, stateErr := os.Stat(n.at(stateMarker))
+	node, err := pki.LoadNode(n.at(cardPKI))
 	if errors.Is(err, pki.ErrNone) && !n.boot.Resident {
 		if stateErr != nil {
 			return nil, fmt.Errorf("make the node's own CA: STATE, which would keep it, is not mounted: %w", stateErr)
@@ -75,7 +74,7 @@ func (n *node) firstIdentity() (*pki.Node, error) {
 	if err != nil || stateErr != nil {
 		return node, err
 	}
-	return node, pki.WriteNode(statePKI, node)
+	return node, pki.WriteNode(n.at(statePKI), node)
 }
 
 // makeIdentity makes the node's own CA and leaves a client bundle on the card
@@ -96,25 +95,25 @@ func (n *node) makeIdentity() (*pki.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := n.writeCard(func() error { return writeBundle(client) }); err != nil {
+	if err := n.writeCard(func() error { return writeBundle(n.at(cardBundle), client) }); err != nil {
 		return nil, fmt.Errorf("leave the client bundle on the card: %w", err)
 	}
-	if err := os.WriteFile(bundleMark, []byte(pki.Fingerprint(client.Cert)), 0o600); err != nil {
+	if err := writeSynced(n.at(bundleMark), []byte(pki.Fingerprint(client.Cert))); err != nil {
 		return nil, err
 	}
-	if err := pki.WriteNode(statePKI, node); err != nil {
+	if err := pki.WriteNode(n.at(statePKI), node); err != nil {
 		return nil, err
 	}
 	n.log.Printf("identity", "This node made its own CA; the admin's bundle is on the boot partition in machined/bundle until its first use.")
 	return node, nil
 }
 
-func writeBundle(client *pki.Bundle) error {
+func writeBundle(dir string, client *pki.Bundle) error {
 	// Remains of a first boot that was cut.
-	if err := os.RemoveAll(cardBundle); err != nil {
+	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	return pki.WriteBundle(cardBundle, client)
+	return pki.WriteBundle(dir, client)
 }
 
 // clearCard removes the client bundle from the card after its first use, so
@@ -122,17 +121,22 @@ func writeBundle(client *pki.Bundle) error {
 func (n *node) clearCard() {
 	n.mu.Lock()
 	used := n.usedCard
-	n.usedCard = false
 	n.mu.Unlock()
-	if !used || n.identity.cardBundle == "" {
+	if !used {
 		return
 	}
-	if err := n.writeCard(func() error { return os.RemoveAll(cardBundle) }); err != nil {
+	err := n.writeCard(func() error { return os.RemoveAll(n.at(cardBundle)) })
+	n.mu.Lock()
+	n.usedCard = false // the next use tries again
+	if err == nil {
+		n.cardBundle = ""
+	}
+	n.mu.Unlock()
+	if err != nil {
 		n.log.Printf("identity", "The client bundle is still on the card: %v.", err)
 		return
 	}
-	n.identity.cardBundle = ""
-	if err := os.Remove(bundleMark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(n.at(bundleMark)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		n.log.Printf("identity", "%v.", err)
 	}
 	n.log.Printf("identity", "The client bundle was used and is off the card.")

@@ -4,8 +4,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -26,23 +28,44 @@ func run(args []string, pid int) int {
 		fmt.Printf("machined %s is the init of a node and runs as PID 1; use machinectl to reach one\n", version)
 		return 2
 	}
-	clock := linux.Clock{}
-	log := console.New(clock.SinceBoot, openConsoles()...)
-	power := linux.Power{}
-	end := restart
-	if err := guarded(func() error {
+	log := console.New(linux.Clock{}.SinceBoot, openConsoles(os.Stdout, "/")...)
+	m := machine{log: log, power: linux.Power{}, sleep: time.Sleep}
+	m.live(func() (ending, error) {
 		h, err := start(args, log)
 		if err != nil {
-			return err
+			return restart, err
 		}
-		end, err = stage2(log, h)
+		n, err := newNode(log, h)
+		if err != nil {
+			return restart, err
+		}
+		n.watchSignals()
+		return n.stage2()
+	})
+	return 1
+}
+
+// machine is what PID 1 needs to end the machine. The rest may be broken.
+type machine struct {
+	log   *console.Log
+	power hal.Power
+	root  string // see node
+	sleep func(time.Duration)
+}
+
+// live runs body and ends the machine as it says; after an error or a panic it
+// restarts. It does not return while the machine is there.
+func (m machine) live(body func() (ending, error)) {
+	end := restart
+	err := guarded(func() (err error) {
+		end, err = body()
 		return err
-	}); err != nil {
-		emergency(log, err, emergencyDelay)
+	})
+	if err != nil {
+		m.emergency(err)
 		end = restart
 	}
-	finish(log, power, end)
-	return 1
+	m.finish(end)
 }
 
 // start returns what stage 1 found, in this start of the program or an earlier
@@ -63,18 +86,18 @@ const (
 )
 
 // finish ends the machine, and does not return while it is there.
-func finish(log *console.Log, power hal.Power, end ending) {
+func (m machine) finish(end ending) {
 	for {
-		log.Flush(2 * time.Second)
+		m.log.Flush(2 * time.Second)
 		var err error
 		if end == powerOff {
-			err = power.PowerOff()
+			err = m.power.PowerOff()
 		} else {
-			err = power.Restart("")
+			err = m.power.Restart("")
 		}
-		log.Printf("power", "Trying again: %v.", err)
+		m.log.Printf("power", "Trying again: %v.", err)
 		end = restart
-		time.Sleep(5 * time.Second)
+		m.sleep(5 * time.Second)
 	}
 }
 
@@ -86,28 +109,31 @@ const (
 
 // emergency reports an error that would end PID 1, and keeps it for the next
 // boot where STATE is mounted.
-func emergency(log *console.Log, err error, delay time.Duration) {
-	log.Printf("emergency", "%v.", err)
-	log.Printf("emergency", "Restarting in %s.", delay)
-	keepCrash(err)
-	log.Flush(2 * time.Second)
-	time.Sleep(delay)
+func (m machine) emergency(err error) {
+	m.log.Printf("emergency", "%v.", err)
+	m.log.Printf("emergency", "Restarting in %s.", emergencyDelay)
+	keepCrash(m.root, err)
+	m.log.Flush(2 * time.Second)
+	m.sleep(emergencyDelay)
 }
 
 // keepCrash does what it can: it runs when something is broken already.
-func keepCrash(err error) {
-	if _, statErr := os.Stat(stateMarker); statErr != nil {
+func keepCrash(root string, err error) {
+	if _, statErr := os.Stat(filepath.Join(root, stateMarker)); statErr != nil {
 		return
 	}
 	text := fmt.Sprintf("%s\nmachined %s\n%v\n", time.Now().UTC().Format(time.RFC3339), version, err)
-	f, openErr := os.OpenFile(crashFile, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if openErr != nil {
-		return
+	_ = writeSynced(filepath.Join(root, crashFile), []byte(text))
+}
+
+// writeSynced writes a file that is on the disk when it returns.
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
 	}
-	defer f.Close()
-	if _, err := f.WriteString(text); err == nil {
-		_ = f.Sync()
-	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // guarded turns a panic of run into an error with the stack.

@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -17,7 +12,6 @@ import (
 )
 
 const (
-	resolvConf = "/run/machined/resolv.conf" // /etc/resolv.conf leads here
 	// dhcpMetric leaves room for routes of the config that should win.
 	dhcpMetric = 1024
 	loopback   = "lo"
@@ -26,27 +20,34 @@ const (
 // network brings the links of the config up, and publishes what it sees. Its
 // methods belong to the loop, save where they say otherwise.
 type network struct {
-	links    hal.Links
-	out      *published
-	say      func(format string, args ...any)
-	spawn    func(name string, run func())
-	kick     func()
-	config   config.Network
-	hostname string
+	links  hal.Links
+	out    *published
+	say    func(format string, args ...any)
+	spawn  func(name string, run func())
+	kick   func()
+	config config.Network
+	// lease keeps a lease on a link until its context ends.
+	lease func(ctx context.Context, link string, granted func(*lease), failed func(error))
+	// resolvConf is the file for the resolver; /etc/resolv.conf leads to it.
+	resolvConf string
 
 	configured map[string]uint32 // link name → index that was configured
 	leases     map[string]lease  // link name → lease that is applied
 	cancels    map[string]context.CancelFunc
 	troubles   map[string]string // link name → last trouble, said once
+	resolver   bool              // resolvConf has what is known
 
 	mu      sync.Mutex
 	granted map[string]*lease // leases that wait for the loop; nil: expired
 	failed  map[string]error
 }
 
-func newNetwork(links hal.Links, out *published, cfg config.Network, hostname string) *network {
+func newNetwork(links hal.Links, out *published, cfg config.Network) *network {
 	return &network{
-		links: links, out: out, config: cfg, hostname: hostname,
+		links: links, out: out, config: cfg,
+		// Without a word of the config, what the resident start knew by DHCP
+		// stays until there is news.
+		resolver:   len(cfg.Nameservers)+len(cfg.Search) == 0,
 		configured: make(map[string]uint32), leases: make(map[string]lease),
 		cancels: make(map[string]context.CancelFunc), troubles: make(map[string]string),
 		granted: make(map[string]*lease), failed: make(map[string]error),
@@ -60,6 +61,7 @@ func (n *network) step() {
 		n.trouble("", err)
 		return
 	}
+	delete(n.troubles, "")
 	n.forget(links)
 	for _, l := range links {
 		if index, done := n.configured[l.Name]; done && index == l.Index {
@@ -73,24 +75,37 @@ func (n *network) step() {
 		delete(n.troubles, l.Name)
 	}
 	n.takeLeases(links)
+	n.resolve()
 	n.publish()
 }
 
 // forget drops what was known of links that are gone, so that one which comes
 // back is configured anew.
 func (n *network) forget(links []hal.Link) {
+	there := func(name string, index uint32) bool {
+		return slices.ContainsFunc(links, func(l hal.Link) bool { return l.Name == name && (l.Index == index || index == 0) })
+	}
+	for name := range n.troubles {
+		if name != resolverTrouble && !there(name, 0) {
+			delete(n.troubles, name)
+		}
+	}
 	for name, index := range n.configured {
-		if slices.ContainsFunc(links, func(l hal.Link) bool { return l.Name == name && l.Index == index }) {
+		if there(name, index) {
 			continue
 		}
 		n.say("%s is gone.", name)
 		delete(n.configured, name)
-		delete(n.leases, name)
-		if cancel := n.cancels[name]; cancel != nil {
-			cancel()
-			delete(n.cancels, name)
-		}
+		delete(n.troubles, name)
+		n.drop(name)
+		n.stopDHCP(name)
 	}
+}
+
+// drop forgets the lease of a link.
+func (n *network) drop(link string) {
+	delete(n.leases, link)
+	n.resolver = false
 }
 
 // configure applies the config of one link. What is there already stays.
@@ -147,20 +162,35 @@ func (n *network) startDHCP(link string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancels[link] = cancel
+	// What comes after the end is about another link, if one of that name is
+	// there at all.
+	report := func(note func()) {
+		n.mu.Lock()
+		if ctx.Err() == nil {
+			note()
+		}
+		n.mu.Unlock()
+		n.kick()
+	}
 	n.spawn("dhcp "+link, func() {
-		leaseLink(ctx, link, n.hostname, func(l *lease) {
-			n.mu.Lock()
-			n.granted[link] = l
-			delete(n.failed, link)
-			n.mu.Unlock()
-			n.kick()
-		}, func(err error) {
-			n.mu.Lock()
-			n.failed[link] = err
-			n.mu.Unlock()
-			n.kick()
-		})
+		n.lease(ctx, link, func(l *lease) {
+			report(func() {
+				n.granted[link] = l
+				delete(n.failed, link)
+			})
+		}, func(err error) { report(func() { n.failed[link] = err }) })
 	})
+}
+
+func (n *network) stopDHCP(link string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if cancel := n.cancels[link]; cancel != nil {
+		cancel()
+	}
+	delete(n.cancels, link)
+	delete(n.granted, link)
+	delete(n.failed, link)
 }
 
 // takeLeases applies the leases that DHCP brought since the last step.
@@ -179,7 +209,22 @@ func (n *network) takeLeases(links []hal.Link) {
 		}
 		if err := n.applyLease(links[i], l); err != nil {
 			n.trouble(name, err)
+			n.putBack(name, l)
+			continue
 		}
+		if failed[name] == nil {
+			delete(n.troubles, name)
+		}
+	}
+}
+
+// putBack keeps a lease that could not be applied for the next step, unless a
+// newer one is there: the server's next word may be hours away.
+func (n *network) putBack(link string, l *lease) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, newer := n.granted[link]; !newer {
+		n.granted[link] = l
 	}
 }
 
@@ -187,16 +232,16 @@ func (n *network) takeLeases(links []hal.Link) {
 func (n *network) applyLease(link hal.Link, l *lease) error {
 	old, had := n.leases[link.Name]
 	if had && (l == nil || old.address != l.address) {
-		delete(n.leases, link.Name)
-		n.say("%s lost its lease of %s.", link.Name, linux.FormatPrefix(old.address))
 		if err := n.links.RemoveAddress(link.Index, old.address); err != nil {
 			return err
 		}
+		n.drop(link.Name)
+		n.say("%s lost its lease of %s.", link.Name, linux.FormatPrefix(old.address))
 	}
 	if l == nil {
 		return nil
 	}
-	if l.mtu != 0 && l.mtu != link.MTU {
+	if l.mtu != 0 && l.mtu != link.MTU && !n.hasMTU(link.Name) {
 		if err := n.links.SetMTU(link.Index, l.mtu); err != nil {
 			n.trouble(link.Name, err) // the lease is of use all the same
 		}
@@ -214,10 +259,21 @@ func (n *network) applyLease(link hal.Link, l *lease) error {
 		}
 	}
 	n.leases[link.Name] = *l
+	n.resolver = false
 	if !slices.Contains(present, l.address) {
-		n.say("%s has the address %s by DHCP, gateway %s.", link.Name, linux.FormatPrefix(l.address), linux.FormatAddress(l.gateway))
+		via := "no gateway"
+		if l.gateway.Len != 0 {
+			via = "gateway " + linux.FormatAddress(l.gateway)
+		}
+		n.say("%s has the address %s by DHCP, %s.", link.Name, linux.FormatPrefix(l.address), via)
 	}
-	return n.writeResolvConf()
+	return nil
+}
+
+// hasMTU reports whether the config names the link's MTU: it wins over that of
+// a lease.
+func (n *network) hasMTU(link string) bool {
+	return slices.ContainsFunc(n.config.Interfaces, func(c config.Interface) bool { return c.Name == link && c.MTU != 0 })
 }
 
 // setGateway makes the link's default route by DHCP lead to gateway, and no
@@ -240,48 +296,6 @@ func (n *network) setGateway(link uint32, gateway hal.Address) error {
 		}
 	}
 	return n.links.AddRoute(route)
-}
-
-// writeResolvConf lists the servers of the config, or else those of DHCP.
-func (n *network) writeResolvConf() error {
-	servers, search := n.config.Nameservers, n.config.Search
-	for _, l := range n.leases {
-		if len(n.config.Nameservers) == 0 {
-			servers = append(servers, l.nameservers...)
-		}
-		if len(n.config.Search) == 0 {
-			search = append(search, l.search...)
-		}
-	}
-	return replaceFile(resolvConf, formatResolvConf(servers, search))
-}
-
-// formatResolvConf follows resolv.conf(5).
-func formatResolvConf(servers []netip.Addr, search []string) []byte {
-	var b bytes.Buffer
-	for _, s := range servers {
-		fmt.Fprintf(&b, "nameserver %s\n", s)
-	}
-	if len(search) > 0 {
-		b.WriteString("search")
-		for _, s := range search {
-			b.WriteString(" " + s)
-		}
-		b.WriteString("\n")
-	}
-	return b.Bytes()
-}
-
-// replaceFile swaps the file's contents in one step, for readers that may come
-// at any time. It is for tmpfs: nothing is synced.
-func replaceFile(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }
 
 // trouble says what is wrong with a link, once until it changes.

@@ -16,7 +16,7 @@ import (
 func TestLeaseMovesGateway(t *testing.T) {
 	var links fake.Links
 	var out published
-	n := newNetwork(&links, &out, config.Network{}, "kiosk")
+	n := newNetwork(&links, &out, config.Network{})
 	n.say = t.Logf
 	gateway := func(link, host byte) hal.Address { return hal.Address{Bytes: [16]byte{10, 7, link, host}, Len: 4} }
 	first := links.Add(hal.Link{Name: "eth0", Wired: true, Up: true})

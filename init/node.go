@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -23,17 +24,13 @@ import (
 // node is a running stage 2. Its fields belong to the loop's goroutine, save
 // those under mu.
 type node struct {
-	log       *console.Log
-	boot      handover
-	imageID   string
-	clock     hal.Clock
-	host      hal.Host
-	mounts    hal.Mounts
-	power     hal.Power
-	watchdog  hal.Watchdog // nil when there is none
-	processes hal.Processes
-	disks     hal.Disks
-	links     hal.Links
+	drivers
+	log     *console.Log
+	boot    handover
+	imageID string
+	// root is where the file system begins: "" on a board, a directory of
+	// their own in tests.
+	root string
 
 	loaded     config.Loaded
 	out        published
@@ -48,11 +45,31 @@ type node struct {
 	kicks        chan struct{}
 	lock         sequence.Lock
 
-	mu        sync.Mutex
-	wanted    *request   // an ending that was asked for
-	usedCard  bool       // the card's client bundle has authenticated
-	preloaded *preloaded // what the preload of a resident node found
+	mu     sync.Mutex
+	wanted *request // an ending that was asked for
+	// cardBundle is the fingerprint of the client certificate that waits on
+	// the card; empty when there is none.
+	cardBundle string
+	usedCard   bool       // it has authenticated
+	preloaded  *preloaded // what the preload of a resident node found
 }
+
+// drivers are the surfaces of the machine that a node works on.
+type drivers struct {
+	clock     hal.Clock
+	host      hal.Host
+	mounts    hal.Mounts
+	power     hal.Power
+	watchdog  hal.Watchdog // nil when there is none
+	processes hal.Processes
+	disks     hal.Disks
+	links     hal.Links
+	// watchLinks calls changed when a link may have changed, until it fails.
+	watchLinks func(changed func()) error
+}
+
+// at returns where path is.
+func (n *node) at(path string) string { return filepath.Join(n.root, path) }
 
 // request is an ending and who asked for it.
 type request struct {
@@ -86,7 +103,7 @@ func (n *node) spawn(name string, run func()) {
 				return
 			}
 			n.log.Printf(name, "Starting again after %s: %v.", respawnDelay, err)
-			keepCrash(fmt.Errorf("%s: %w", name, err))
+			keepCrash(n.root, fmt.Errorf("%s: %w", name, err))
 			time.Sleep(respawnDelay)
 		}
 	}()
@@ -139,12 +156,9 @@ func (n *node) Reboot(by string) error   { return n.ask(restart, by) }
 func (n *node) Shutdown(by string) error { return n.ask(powerOff, by) }
 
 func (n *node) Used(fingerprint string) {
-	if n.identity == nil || n.identity.cardBundle == "" || fingerprint != n.identity.cardBundle {
-		return
-	}
 	n.mu.Lock()
-	first := !n.usedCard
-	n.usedCard = true
+	first := n.cardBundle != "" && fingerprint == n.cardBundle && !n.usedCard
+	n.usedCard = n.usedCard || first
 	n.mu.Unlock()
 	if first {
 		n.kick()
@@ -159,11 +173,11 @@ func newNode(log *console.Log, h handover) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{
-		log: log, boot: h, clock: linux.Clock{}, host: linux.Host{ProcSys: "/proc/sys"},
-		mounts: linux.Mounts{}, power: linux.Power{}, disks: linux.Disks{}, links: links,
-		processes: linux.NewProcesses(linux.NewReaper()), kicks: make(chan struct{}, 1),
-	}
+	n := &node{log: log, boot: h, kicks: make(chan struct{}, 1), drivers: drivers{
+		clock: linux.Clock{}, host: linux.Host{ProcSys: "/proc/sys"}, mounts: linux.Mounts{}, power: linux.Power{},
+		disks: linux.Disks{}, links: links, watchLinks: linux.WatchLinks,
+		processes: linux.NewProcesses(linux.NewReaper()),
+	}}
 	if n.imageID, err = readImageID(h.Slot); err != nil {
 		log.Printf("boot", "The image's id is unknown: %v.", err)
 	}

@@ -17,13 +17,13 @@ const (
 // watchPowerButton calls pressed at each press of a power key, until reading
 // fails. ACPI and GPIO buttons are input devices alike; those that appear
 // later are not looked for, since a power button is part of the board.
-func watchPowerButton(spawn func(name string, run func()), pressed func()) {
-	names, _ := filepath.Glob("/sys/class/input/event*")
+func watchPowerButton(root string, spawn func(name string, run func()), pressed func()) {
+	names, _ := filepath.Glob(filepath.Join(root, "/sys/class/input/event*"))
 	for _, n := range names {
 		if !hasPowerKey(n) {
 			continue
 		}
-		device := filepath.Join("/dev/input", filepath.Base(n))
+		device := filepath.Join(root, "/dev/input", filepath.Base(n))
 		spawn("power button "+device, func() { readPowerButton(device, pressed) })
 	}
 }

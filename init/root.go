@@ -16,17 +16,17 @@ const (
 )
 
 // mountSystem mounts the slot's squashfs at newRoot.
-func mountSystem(m hal.Mounts, slot string) error {
-	file := filepath.Join(bootDir, slot, systemFile)
-	device, release, err := m.AttachLoop(file)
+func (n *node) mountSystem() error {
+	file := filepath.Join(bootDir, n.boot.Slot, systemFile)
+	device, release, err := n.mounts.AttachLoop(file)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := os.MkdirAll(newRoot, 0o755); err != nil {
+	if err := os.MkdirAll(n.at(newRoot), 0o755); err != nil {
 		return err
 	}
-	return m.Mount(hal.Mount{Source: device, Target: newRoot, FSType: "squashfs", Flags: hal.ReadOnly | hal.NoDev})
+	return n.mounts.Mount(hal.Mount{Source: device, Target: newRoot, FSType: "squashfs", Flags: hal.ReadOnly | hal.NoDev})
 }
 
 // switchRoot makes newRoot the root and unlinks the initramfs, whose memory

@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
-	"machined/hal/linux"
 	"machined/init/config"
 	"machined/init/supervise"
 )
-
-func watchLinks(changed func()) error { return linux.WatchLinks(changed) }
 
 // prepareServices hands the services of the config to the supervisor; the loop
 // starts them.
@@ -44,7 +42,7 @@ func (n *node) prepareServices() error {
 func service(c config.Service) (supervise.Service, error) {
 	s := supervise.Service{
 		ID: c.ID, Command: c.Command, Dir: c.WorkingDir, DependsOn: c.DependsOn,
-		StopGrace: c.StopGrace.Nanoseconds(), Env: []string{"PATH=/usr/bin:/usr/sbin:/bin:/sbin"},
+		StopGrace: c.StopGrace.Nanoseconds(),
 	}
 	switch c.Restart {
 	case config.RestartAlways:
@@ -53,6 +51,10 @@ func service(c config.Service) (supervise.Service, error) {
 		s.Restart = supervise.OnFailure
 	case config.RestartNever:
 		s.Restart = supervise.Never
+	}
+	// Of two variables of one name, most programs take the first.
+	if !slices.ContainsFunc(c.Env, func(e config.EnvVar) bool { return e.Name == "PATH" }) {
+		s.Env = []string{"PATH=/usr/bin:/usr/sbin:/bin:/sbin"}
 	}
 	for _, e := range c.Env {
 		s.Env = append(s.Env, e.Name+"="+e.Value)

@@ -1,24 +1,21 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"machined/api"
 	"machined/api/pki"
 	"machined/hal"
 	"machined/init/config"
-	"machined/init/console"
 	"machined/init/sequence"
 	"machined/init/supervise"
 	"machined/init/volume"
@@ -39,20 +36,15 @@ const (
 
 // stage2 is the node: it boots, runs until an ending is asked for, and goes
 // down. It returns with the machine ready to be reset or switched off.
-func stage2(log *console.Log, h handover) (ending, error) {
-	n, err := newNode(log, h)
-	if err != nil {
-		return restart, err
-	}
+func (n *node) stage2() (ending, error) {
 	n.feed()
-	n.watchSignals()
 	if err := sequence.Run(n.bootTasks(), n.taskFailed); err != nil {
 		return restart, err
 	}
-	if h.Resident {
+	if n.boot.Resident {
 		n.spawn("succession", n.preload)
 	} else {
-		n.log.Printf("boot", "Done: machined %s, slot %s, config from %s.", version, h.Slot, n.loaded.Source)
+		n.log.Printf("boot", "Done: machined %s, slot %s, config from %s.", version, n.boot.Slot, n.loaded.Source)
 	}
 	r, err := n.loop()
 	if err != nil {
@@ -101,6 +93,7 @@ func (n *node) lateTasks() []sequence.Task {
 		{Name: "sysctls", Optional: true, Run: n.setSysctls},
 		{Name: "services", Run: n.prepareServices},
 		{Name: "power button", Optional: true, Run: n.watchPowerButton},
+		{Name: "modules", Optional: true, Run: n.loadModules},
 	}
 }
 
@@ -108,36 +101,8 @@ func (n *node) taskFailed(task string, err error) {
 	n.log.Printf(task, "%v.", err)
 	var p *sequence.PanicError
 	if errors.As(err, &p) {
-		keepCrash(fmt.Errorf("boot task %s: %w\n%s", task, err, p.Stack))
+		keepCrash(n.root, fmt.Errorf("boot task %s: %w\n%s", task, err, p.Stack))
 	}
-}
-
-// watchSignals maps the signals that reach PID 1: Ctrl-Alt-Del comes as
-// SIGINT, a power failure as SIGPWR. SIGTERM restarts, since a remote board
-// that goes off because of a stray kill would stay off.
-func (n *node) watchSignals() {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGPWR)
-	n.spawn("signals", func() {
-		for s := range signals {
-			end := restart
-			if s == unix.SIGPWR {
-				end = powerOff
-			}
-			if err := n.ask(end, s.String()); err != nil {
-				n.log.Printf("signals", "%v.", err)
-			}
-		}
-	})
-}
-
-func (n *node) watchPowerButton() error {
-	watchPowerButton(n.spawn, func() {
-		if err := n.ask(powerOff, "the power button"); err != nil {
-			n.log.Printf("power button", "%v.", err)
-		}
-	})
-	return nil
 }
 
 // mountRest mounts what payloads expect beside that which stage 1 mounted.
@@ -209,7 +174,7 @@ func (n *node) mountState() (err error) {
 			status.Phase = "Waiting: its template is in the slot"
 			return disk.Close()
 		}
-		extent, err = volume.Create(disk, size, func() (io.ReadCloser, error) { return os.Open(stateTemplate) })
+		extent, err = volume.Create(disk, size, func() (io.ReadCloser, error) { return os.Open(n.at(stateTemplate)) })
 	}
 	if err = errors.Join(err, disk.Close()); err != nil {
 		return fmt.Errorf("provide STATE on %s: %w", path, err)
@@ -227,17 +192,17 @@ func (n *node) mountState() (err error) {
 	if err := n.disks.GrowExt4(stateDir, extent.Size); err != nil {
 		n.log.Printf("state", "%v.", err) // it is of use at its old size
 	}
-	if err := os.Chmod(stateDir, 0o700); err != nil {
+	if err := os.Chmod(n.at(stateDir), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(stateMarker, nil, 0o600)
+	return os.WriteFile(n.at(stateMarker), nil, 0o600)
 }
 
 // loadConfig reads the first valid config and reports the ones passed over.
 func (n *node) loadConfig() error {
 	var sources []config.Source
 	for _, path := range []string{filepath.Join(stateDir, configName), filepath.Join(cardDir, configName), imageConfig} {
-		sources = append(sources, config.Source{Name: path, Read: func() ([]byte, error) { return readConfig(path) }})
+		sources = append(sources, config.Source{Name: path, Read: func() ([]byte, error) { return readConfig(n.at(path)) }})
 	}
 	n.loaded = config.Load(sources)
 	status := resource.MachineConfig{Source: n.loaded.Source}
@@ -287,18 +252,24 @@ func (n *node) setHostname() error { return n.host.SetHostname(n.hostname()) }
 
 // setSysctls applies what it can: one bad sysctl must not cost the others.
 func (n *node) setSysctls() error {
-	var errs []error
 	for _, s := range n.loaded.Config.Machine.Sysctls {
-		errs = append(errs, n.host.SetSysctl(s.Key, s.Value))
+		if err := n.host.SetSysctl(s.Key, s.Value); err != nil {
+			n.log.Printf("sysctls", "%v.", err)
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func (n *node) startNetwork() error {
-	n.network = newNetwork(n.links, &n.out, n.loaded.Config.Machine.Network, n.hostname())
+	n.network = newNetwork(n.links, &n.out, n.loaded.Config.Machine.Network)
 	n.network.say, n.network.spawn, n.network.kick = n.say("network"), n.spawn, n.kick
+	n.network.resolvConf = n.at(resolvConf)
+	hostname := n.hostname()
+	n.network.lease = func(ctx context.Context, link string, granted func(*lease), failed func(error)) {
+		keepLease(ctx, func(ctx context.Context) (*lease, time.Duration, error) { return requestLease(ctx, link, hostname) }, granted, failed)
+	}
 	n.spawn("network", func() {
-		if err := watchLinks(n.kick); err != nil {
+		if err := n.watchLinks(n.kick); err != nil {
 			n.log.Printf("network", "Changes are seen every %s only: %v.", idlePass, err)
 		}
 	})

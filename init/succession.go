@@ -33,9 +33,9 @@ const (
 // cache. In order that takes half of the time that page faults in no order
 // take.
 func (n *node) preload() {
-	err := mountSystem(n.mounts, n.boot.Slot)
+	err := n.mountSystem()
 	if err == nil {
-		err = readAll(newRoot + program)
+		err = readAll(n.at(newRoot + program))
 	}
 	n.mu.Lock()
 	n.preloaded = &preloaded{err: err}

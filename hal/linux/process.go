@@ -1,7 +1,6 @@
 package linux
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 
@@ -61,11 +60,7 @@ func (p *Processes) Signal(pid, signal int) error {
 		// kill(-1) would reach every process of the machine.
 		return fmt.Errorf("signal process group %d: %w", pid, hal.ErrInvalid)
 	}
-	err := unix.Kill(-pid, unix.Signal(signal))
-	if errors.Is(err, unix.ESRCH) {
-		err = hal.ErrNotFound
-	}
-	if err != nil {
+	if err := p.reaper.signal(pid, unix.Signal(signal)); err != nil {
 		return fmt.Errorf("signal process group %d: %w", pid, err)
 	}
 	return nil

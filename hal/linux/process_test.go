@@ -1,12 +1,15 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -125,25 +128,42 @@ func TestSignalReachesGroup(t *testing.T) {
 	waitFor(t, "the child to end", func() bool { return !alive(child) })
 }
 
+// TestSignalNeedsOwnChild checks that the number of somebody else's process is
+// not signalled: that of a service which has ended is free to be taken.
+func TestSignalNeedsOwnChild(t *testing.T) {
+	stranger := exec.Command("/bin/sleep", "1000")
+	stranger.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stranger.Process.Kill()
+		_ = stranger.Wait()
+	}()
+	if err := newProcesses(t).Signal(stranger.Process.Pid, 9); !errors.Is(err, hal.ErrNotFound) || !alive(stranger.Process.Pid) {
+		t.Errorf("Signal of a stranger = %v, alive: %v; want %v, and it alive", err, alive(stranger.Process.Pid), hal.ErrNotFound)
+	}
+}
+
 // TestLeftoversAreKilled tells of a service whose main process crashed and left
 // its workers behind: they held its port, and each of its restarts failed. What
 // has a session of its own has left the service and stays.
 func TestLeftoversAreKilled(t *testing.T) {
-	dir := t.TempDir()
+	// The shell waits until the one has a session of its own.
+	const free = "setsid sh -c 'echo $$ >free.new; mv free.new free; exec sleep 1000' & while ! [ -e free ]; do sleep 0.01; done; "
 	for _, c := range []struct {
 		name, script string
 		want         hal.ExitStatus
 	}{
-		{"after an exit", "sleep 1000 & echo $! >worker; setsid sleep 1000 & echo $! >free; exit 7", hal.ExitStatus{Code: 7}},
-		{"after a crash", "sleep 1000 & echo $! >worker; setsid sleep 1000 & echo $! >free; kill -SEGV $$", hal.ExitStatus{Signal: 11}},
-		{"that ignore TERM", "(trap '' TERM; sleep 1000) & echo $! >worker; setsid sleep 1000 & echo $! >free; exit 0", hal.ExitStatus{}},
+		{"after an exit", "sleep 1000 & echo $! >worker; " + free + "exit 7", hal.ExitStatus{Code: 7}},
+		{"after a crash", "sleep 1000 & echo $! >worker; " + free + "kill -SEGV $$", hal.ExitStatus{Signal: 11}},
+		{"that ignore TERM", "(trap '' TERM; sleep 1000) & echo $! >worker; " + free + "exit 0", hal.ExitStatus{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
 			done := make(chan hal.ExitStatus, 1)
 			pid, err := newProcesses(t).Start(hal.ProcessSpec{
-				// The shell waits until the other one has its session.
-				Argv: []string{"/bin/sh", "-c", strings.Replace(c.script, "; echo $! >free", "; echo $! >free; sleep 0.2", 1)},
-				Dir:  dir, Env: []string{"PATH=/bin:/usr/bin"}, Stdout: -1, Stderr: -1,
+				Argv: []string{"/bin/sh", "-c", c.script}, Dir: dir, Env: []string{"PATH=/bin:/usr/bin"}, Stdout: -1, Stderr: -1,
 			}, func(e hal.ExitStatus) { done <- e })
 			if err != nil {
 				t.Fatal(err)
@@ -152,12 +172,12 @@ func TestLeftoversAreKilled(t *testing.T) {
 			if c.want.PID = pid; got != c.want {
 				t.Errorf("the leader ended as %+v; want %+v", got, c.want)
 			}
-			worker, free := readPID(t, filepath.Join(dir, "worker")), readPID(t, filepath.Join(dir, "free"))
+			worker, loner := readPID(t, filepath.Join(dir, "worker")), readPID(t, filepath.Join(dir, "free"))
 			waitFor(t, "the worker to end", func() bool { return !alive(worker) })
-			if !alive(free) {
+			if !alive(loner) {
 				t.Error("a process with a session of its own was killed; want it to stay")
 			}
-			_ = unix.Kill(free, unix.SIGKILL)
+			_ = unix.Kill(loner, unix.SIGKILL)
 		})
 	}
 }

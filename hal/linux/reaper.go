@@ -97,6 +97,21 @@ func (r *Reaper) reapOne() (hal.ExitStatus, func(hal.ExitStatus), bool) {
 	return status, exited, true
 }
 
+// signal sends a signal to the process group of a child that was started and
+// has not been waited for: the number of one that has may be somebody else's.
+func (r *Reaper) signal(pid int, s unix.Signal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ours := r.waiting[pid]; !ours {
+		return hal.ErrNotFound
+	}
+	err := unix.Kill(-pid, s)
+	if errors.Is(err, unix.ESRCH) {
+		err = hal.ErrNotFound
+	}
+	return err
+}
+
 // childInfo is the kernel's siginfo_t as waitid(2) fills it in. The union
 // after the first three fields is aligned like a pointer.
 type childInfo struct {

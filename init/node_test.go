@@ -1,0 +1,254 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"machined/api"
+	"machined/api/apitest"
+	"machined/api/client"
+	"machined/api/pki"
+	"machined/hal"
+	"machined/hal/fake"
+	"machined/reconcile/resource"
+)
+
+// inherit gives the node a listening socket on a port of its own, as an
+// earlier start would, and returns its address.
+func (r *rig) inherit(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	mustDo(t, err)
+	defer l.Close()
+	r.listener = l
+	r.boot.ListenerFD, err = r.keepListener()
+	mustDo(t, err)
+	return l.Addr().String()
+}
+
+// prompt are processes that end as soon as they are signalled.
+type prompt struct{ *fake.Processes }
+
+func (p prompt) Signal(pid, signal int) error {
+	defer p.Step()
+	return p.Processes.Signal(pid, signal)
+}
+
+// TestWholeNode boots a node on simulated drivers, reaches it over the network
+// and ends it.
+func TestWholeNode(t *testing.T) {
+	r := newRig(t)
+	write(t, r.at(cardDir+"/config.yaml"), `machine:
+  hostname: kiosk
+  sysctls: [{key: kernel.bad, value: "1"}, {key: kernel.good, value: "2"}]
+  services: [{id: web, command: [/bin/web], restart: always}]
+`)
+	r.host.AddSysctl("kernel.good", "1", nil)
+	r.processes.AddProgram("/bin/web", fake.Program{})
+	r.node.processes = prompt{r.processes}
+	r.node.watchdog = r.watchdog
+	_, err := r.watchdog.Start(15)
+	mustDo(t, err)
+	now := time.Now()
+	ca := apitest.NewCA(t, "test", now)
+	mustDo(t, pki.WriteNode(r.at(cardPKI), apitest.NewNode(t, ca, now)))
+	address := r.inherit(t)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.live(r.stage2)
+	}()
+	c, err := client.Dial(address, apitest.NewBundle(t, ca, now, time.Hour, pki.RoleAdmin), client.Options{})
+	mustDo(t, err)
+	defer c.Close()
+	v, err := c.Version(t.Context())
+	if err != nil || v.GetSlot() != "A" || v.GetBoard() != "test" {
+		t.Errorf("Version = %v, %v; want slot A of board test", v, err)
+	}
+	for kind := range map[string]bool{"ServiceStatus": true, "MachineConfig": true, "LinkStatus": true, "MemoryStatus": true, "MountStatus": true, "VolumeStatus": true} {
+		if entries, err := c.List(t.Context(), kind, ""); err != nil || len(entries) == 0 {
+			t.Errorf("List(%s) = %v, %v; want some", kind, entries, err)
+		}
+	}
+	mustDo(t, c.Shutdown(t.Context()))
+	<-ended
+	if r.power.Ending != fake.Off || r.watchdog.Armed() {
+		t.Errorf("the machine ended as %d, watchdog armed: %v; want it off (%d) and not armed", r.power.Ending, r.watchdog.Armed(), fake.Off)
+	}
+	if name, _ := r.host.Hostname(); name != "kiosk" {
+		t.Errorf("the host's name is %q; want kiosk", name)
+	}
+	if v, _ := r.host.Sysctl("kernel.good"); v != "2" {
+		t.Errorf("kernel.good is %q; want 2, in spite of the bad one before", v)
+	}
+	for _, want := range []string{"sysctls: not found.", "shutdown: Going down, asked by laptop.", "shutdown: Done."} {
+		if !r.screen.shows(r.log, want) {
+			t.Errorf("the console lacks %q", want)
+		}
+	}
+}
+
+// TestWatchdogAtTheEnd checks that a machine that restarts keeps its watchdog,
+// should the restart hang, and one that stays off is not reset by it.
+func TestWatchdogAtTheEnd(t *testing.T) {
+	for end, armed := range map[ending]bool{restart: true, powerOff: false} {
+		r := newRig(t)
+		r.node.watchdog = r.watchdog
+		_, err := r.watchdog.Start(15)
+		mustDo(t, err)
+		r.down(&request{end: end, by: "test"})
+		if r.watchdog.Armed() != armed {
+			t.Errorf("after ending %d the watchdog is armed: %v; want %v", end, r.watchdog.Armed(), armed)
+		}
+	}
+}
+
+// TestUnmountAll checks that what holds data is unmounted, the last mounted
+// first, and what is in use lazily.
+func TestUnmountAll(t *testing.T) {
+	r := newRig(t)
+	r.mounts.AddDevice("/dev/sda1", "ext4")
+	mustDo(t, r.mounts.Mount(hal.Mount{Source: "tmpfs", Target: "/run", FSType: "tmpfs"}))
+	mustDo(t, r.mounts.Mount(hal.Mount{Source: "/dev/sda1", Target: stateDir + "/data", FSType: "ext4"}))
+	r.mounts.SetBusy(stateDir, true)
+	r.unmountAll()
+	all, err := r.mounts.List()
+	mustDo(t, err)
+	var left []string
+	for _, m := range all {
+		left = append(left, m.Target)
+	}
+	if want := []string{bootDir, "/run"}; !slices.Equal(left, want) {
+		t.Errorf("still mounted are %q; want %q, read-only and without a disk", left, want)
+	}
+	if !r.screen.shows(r.log, "shutdown: Detaching /system/state, which is in use: ") || r.mounts.Syncs != 2 {
+		t.Errorf("%d syncs; want 2 and a word about the mount in use", r.mounts.Syncs)
+	}
+}
+
+func TestAsk(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		end  ending
+		by   string
+		err  error
+		want request
+	}{
+		{restart, "laptop", nil, request{restart, "laptop"}},
+		{restart, "terminated", api.ErrBusy, request{restart, "laptop"}},
+		{powerOff, "power failure", nil, request{powerOff, "power failure"}}, // it cannot wait
+		{restart, "laptop", api.ErrBusy, request{powerOff, "power failure"}},
+		{powerOff, "laptop", api.ErrBusy, request{powerOff, "power failure"}},
+	} {
+		if err := r.ask(c.end, c.by); !errors.Is(err, c.err) {
+			t.Errorf("ask(%d, %q) = %v; want %v", c.end, c.by, err, c.err)
+		}
+		if got := r.requested(); got == nil || *got != c.want {
+			t.Errorf("after ask(%d, %q) the request is %v; want %v", c.end, c.by, got, c.want)
+		}
+	}
+}
+
+// TestSystemOutOfReach checks that a resident node whose slot cannot be used
+// goes on without services, and says so.
+func TestSystemOutOfReach(t *testing.T) {
+	for _, c := range []struct {
+		name, message string
+		damage        func(r *rig)
+	}{
+		{"no squashfs in the slot", "not found", func(*rig) {}},
+		{"a squashfs that cannot be mounted", "invalid argument", func(r *rig) { r.mounts.AddFile("/boot/A/system.squashfs", "") }},
+		{"no program in the squashfs", "no such file or directory", func(r *rig) { r.mounts.AddFile("/boot/A/system.squashfs", "squashfs") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.boot.Resident = true
+			c.damage(r)
+			mustDo(t, r.startNetwork())
+			r.server = api.NewServer(r, pki.NodeTLS(apitest.NewNode(t, apitest.NewCA(t, "test", time.Now()), time.Now()), time.Now), func(string) {})
+			r.preload()
+			p := r.successionDue()
+			if p == nil || p.err == nil {
+				t.Fatalf("preload found %v; want an error", p)
+			}
+			if again := r.successionDue(); again != nil {
+				t.Errorf("successionDue() = %v at the second time; want nil", again)
+			}
+			mustDo(t, r.succeed(p))
+			r.pass()
+			var got resource.ServiceStatus
+			for _, s := range r.List(resource.ServiceStatusKind) {
+				if s.ID() == "system" {
+					got = s.(resource.ServiceStatus)
+				}
+			}
+			want := "read the system of slot A: "
+			if got.State != "Failed" || got.Healthy || len(got.Message) < len(want) || got.Message[:len(want)] != want {
+				t.Errorf("service system is %+v; want it Failed with %q", got, want)
+			}
+			if !r.screen.shows(r.log, c.message) || !r.screen.shows(r.log, "succession: Going on from the initramfs, without services: ") {
+				t.Errorf("the console does not say %q", c.message)
+			}
+			if r.boot.Resident {
+				t.Error("the node still waits for its successor")
+			}
+		})
+	}
+}
+
+// TestConfigSources checks which config is used, and that what is passed over
+// is named.
+func TestConfigSources(t *testing.T) {
+	const bad = "machine: {hotsname: x}\n"
+	for _, c := range []struct {
+		name, state, card, image string
+		source, rejected         string
+	}{
+		{name: "none", source: "built-in default"},
+		{name: "image", image: "{}", source: imageConfig},
+		{name: "card before image", card: "{}", image: "{}", source: cardDir + "/config.yaml"},
+		{name: "STATE before card", state: "{}", card: "{}", source: stateDir + "/config.yaml"},
+		{name: "a bad one is passed over", state: bad, card: bad, image: "{}", source: imageConfig,
+			rejected: stateDir + "/config.yaml:1:11: "},
+		{name: "all are bad", card: bad, image: "[", source: "built-in default", rejected: imageConfig + ":"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			for path, text := range map[string]string{stateDir + "/config.yaml": c.state, cardDir + "/config.yaml": c.card, imageConfig: c.image} {
+				if text != "" {
+					write(t, r.at(path), text)
+				}
+			}
+			mustDo(t, r.loadConfig())
+			got := r.List(resource.MachineConfigKind)[0].(resource.MachineConfig)
+			if got.Source != c.source || !strings.Contains(got.Rejected, c.rejected) || c.rejected == "" && got.Rejected != "" {
+				t.Errorf("the config is from %q, rejected %q; want %q, %q", got.Source, got.Rejected, c.source, c.rejected)
+			}
+		})
+	}
+}
+
+// TestStateInDisk is about the status that the API shows of STATE.
+func TestStateInDisk(t *testing.T) {
+	r := newRig(t)
+	mustDo(t, r.mountState())
+	if got := r.List(resource.VolumeStatusKind)[0].(resource.VolumeStatus); got.Phase != "Ready" || got.Device != "/dev/mmcblk0p2" {
+		t.Errorf("VolumeStatus is %+v; want STATE ready on /dev/mmcblk0p2", got)
+	}
+	mustDo(t, r.mounts.Unmount(stateDir, false))
+	r.boot.BootDisk = ""
+	if err := r.mountState(); err == nil {
+		t.Error("mountState() without a disk = nil; want an error")
+	}
+	if got := r.List(resource.VolumeStatusKind)[0].(resource.VolumeStatus); !strings.Contains(got.Phase, "Failed: the node has no boot disk") {
+		t.Errorf("VolumeStatus is %+v; want it Failed", got)
+	}
+	if _, err := os.Stat(r.at(stateMarker)); err != nil {
+		t.Error(err)
+	}
+}
