@@ -5,6 +5,7 @@ import "strings"
 // bootArgs are the kernel arguments that machined understands.
 type bootArgs struct {
 	Slot     string // machined.slot=A, written into each slot's command line
+	Image    string // machined.image=SHA256 of the slot's system image, likewise
 	Board    string // machined.board=NAME overrides detection
 	Watchdog bool   // machined.watchdog=off leaves the hardware alone
 }
@@ -20,6 +21,8 @@ func parseBootArgs(cmdline string) bootArgs {
 			if value == "A" || value == "B" {
 				args.Slot = value
 			}
+		case "machined.image":
+			args.Image = value
 		case "machined.board":
 			args.Board = value
 		case "machined.watchdog":

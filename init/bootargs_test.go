@@ -19,6 +19,7 @@ func TestParseBootArgs(t *testing.T) {
 		{"machined.board=rpi-3a-plus\tmachined.watchdog=off", bootArgs{Board: "rpi-3a-plus"}},
 		{"machined.watchdog=off machined.watchdog=on", bootArgs{Watchdog: true}},
 		{"machined.watchdog", bootArgs{Watchdog: true}},
+		{"machined.image=cafe machined.slot=A", bootArgs{Slot: "A", Image: "cafe", Watchdog: true}},
 		{"xmachined.slot=A machined.slot.x=B machined.slotA", bootArgs{Watchdog: true}},
 	} {
 		if got := parseBootArgs(c.cmdline); got != c.want {

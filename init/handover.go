@@ -12,6 +12,7 @@ import (
 type handover struct {
 	Board         string
 	Slot          string // "A" or "B"; empty when the command line has no marker
+	Image         string // SHA-256 of the slot's system image, in hex; may be empty
 	BootPartition string // device path of the mounted boot partition
 	BootDisk      string // kernel name of its disk
 	WatchdogFD    int    // -1 when there is no watchdog
@@ -19,8 +20,6 @@ type handover struct {
 	// Resident says that the program runs from the initramfs's copy in RAM,
 	// which it gives up for the slot's once the API is there.
 	Resident bool
-	// Prepared says that a resident start has mounted what is to be mounted.
-	Prepared bool
 	// ListenerFD is the API's listening socket, -1 when there is none yet.
 	ListenerFD int
 }
@@ -32,11 +31,11 @@ func (h handover) environ() []string {
 	return []string{
 		handoverPrefix + "BOARD=" + h.Board,
 		handoverPrefix + "SLOT=" + h.Slot,
+		handoverPrefix + "IMAGE=" + h.Image,
 		handoverPrefix + "BOOT_PARTITION=" + h.BootPartition,
 		handoverPrefix + "BOOT_DISK=" + h.BootDisk,
 		handoverPrefix + "WATCHDOG_FD=" + strconv.Itoa(h.WatchdogFD),
 		handoverPrefix + "WATCHDOG_SECS=" + strconv.Itoa(h.WatchdogSecs),
-		handoverPrefix + "PREPARED=" + strconv.FormatBool(h.Prepared),
 		handoverPrefix + "LISTENER_FD=" + strconv.Itoa(h.ListenerFD),
 	}
 }
@@ -56,6 +55,8 @@ func parseHandover(environ []string) (handover, error) {
 			h.Board = value
 		case "SLOT":
 			h.Slot = value
+		case "IMAGE":
+			h.Image = value
 		case "BOOT_PARTITION":
 			h.BootPartition = value
 		case "BOOT_DISK":
@@ -64,8 +65,6 @@ func parseHandover(environ []string) (handover, error) {
 			h.WatchdogFD, err = strconv.Atoi(value)
 		case "WATCHDOG_SECS":
 			h.WatchdogSecs, err = strconv.Atoi(value)
-		case "PREPARED":
-			h.Prepared, err = strconv.ParseBool(value)
 		case "LISTENER_FD":
 			h.ListenerFD, err = strconv.Atoi(value)
 		}

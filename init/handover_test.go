@@ -8,7 +8,7 @@ import (
 func TestHandover(t *testing.T) {
 	full := handover{
 		Board: "rpi-3a-plus", Slot: "B", BootPartition: "/dev/mmcblk0p1", BootDisk: "mmcblk0",
-		WatchdogFD: 3, WatchdogSecs: 15, Prepared: true, ListenerFD: 7,
+		WatchdogFD: 3, WatchdogSecs: 15, Image: "cafe", ListenerFD: 7,
 	}
 	none := handover{WatchdogFD: -1, ListenerFD: -1}
 	for _, h := range []handover{full, none, {}, {Board: "a=b", Slot: "A", WatchdogFD: -1}} {
@@ -21,7 +21,7 @@ func TestHandover(t *testing.T) {
 	if got, err := parseHandover([]string{"MACHINED_FUTURE=1"}); got != none || err != nil {
 		t.Errorf("parseHandover of a later version = %+v, %v; want %+v", got, err, none)
 	}
-	for _, bad := range []string{"WATCHDOG_FD=", "WATCHDOG_FD=x", "WATCHDOG_SECS=1s", "LISTENER_FD=99999999999999999999", "PREPARED=perhaps"} {
+	for _, bad := range []string{"WATCHDOG_FD=", "WATCHDOG_FD=x", "WATCHDOG_SECS=1s", "LISTENER_FD=99999999999999999999"} {
 		got, err := parseHandover([]string{handoverPrefix + bad})
 		key, _, _ := strings.Cut(bad, "=")
 		if got != none || err == nil || !strings.Contains(err.Error(), handoverPrefix+key) {
@@ -40,12 +40,12 @@ func TestHandoverOfResident(t *testing.T) {
 }
 
 func FuzzHandover(f *testing.F) {
-	f.Add("rpi-3a-plus", "A", "/dev/mmcblk0p1", "mmcblk0", 3, 15, true, 7, "MACHINED_SLOT=B")
-	f.Add("", "=", "\n", "MACHINED_BOARD=x", -1, 0, false, -1, "=")
-	f.Fuzz(func(t *testing.T, board, slot, partition, disk string, dog, secs int, prepared bool, listener int, other string) {
+	f.Add("rpi-3a-plus", "A", "/dev/mmcblk0p1", "mmcblk0", 3, 15, "cafe", 7, "MACHINED_SLOT=B")
+	f.Add("", "=", "\n", "MACHINED_BOARD=x", -1, 0, "", -1, "=")
+	f.Fuzz(func(t *testing.T, board, slot, partition, disk string, dog, secs int, image string, listener int, other string) {
 		h := handover{
-			Board: board, Slot: slot, BootPartition: partition, BootDisk: disk,
-			WatchdogFD: dog, WatchdogSecs: secs, Prepared: prepared, ListenerFD: listener,
+			Board: board, Slot: slot, Image: image, BootPartition: partition, BootDisk: disk,
+			WatchdogFD: dog, WatchdogSecs: secs, ListenerFD: listener,
 		}
 		if got, err := parseHandover(h.environ()); got != h || err != nil {
 			t.Errorf("parseHandover(%q) = %+v, %v; want %+v", h.environ(), got, err, h)

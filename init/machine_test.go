@@ -34,7 +34,7 @@ func (p *panicking) strike() {
 	p.after--
 	if p.after < 0 {
 		var none *node
-		none.imageID = "" // a nil pointer, as such faults are
+		none.apiStatus.Message = "" // a nil pointer, as such faults are
 	}
 }
 

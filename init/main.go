@@ -28,6 +28,9 @@ func run(args []string, pid int) int {
 		fmt.Printf("machined %s is the init of a node and runs as PID 1; use machinectl to reach one\n", version)
 		return 2
 	}
+	// Half of Go's usual head room: the heap is small, and memory is the board's
+	// scarcest good.
+	debug.SetGCPercent(50)
 	log := console.New(linux.Clock{}.SinceBoot, openConsoles(os.Stdout, "/")...)
 	m := machine{log: log, power: linux.Power{}, sleep: time.Sleep}
 	m.live(func() (ending, error) {

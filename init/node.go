@@ -25,9 +25,8 @@ import (
 // those under mu.
 type node struct {
 	drivers
-	log     *console.Log
-	boot    handover
-	imageID string
+	log  *console.Log
+	boot handover
 	// root is where the file system begins: "" on a board, a directory of
 	// their own in tests.
 	root string
@@ -134,7 +133,7 @@ func (n *node) requested() *request {
 // The methods below implement api.Node; they run on the API's goroutines.
 
 func (n *node) Version() api.Version {
-	v := api.Version{Version: version, ImageID: n.imageID, Board: n.boot.Board, Slot: n.boot.Slot}
+	v := api.Version{Version: version, ImageID: n.boot.Image, Board: n.boot.Board, Slot: n.boot.Slot}
 	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		v.BootID = strings.TrimSpace(string(b))
 	}
@@ -178,9 +177,6 @@ func newNode(log *console.Log, h handover) (*node, error) {
 		disks: linux.Disks{}, links: links, watchLinks: linux.WatchLinks,
 		processes: linux.NewProcesses(linux.NewReaper()),
 	}}
-	if n.imageID, err = readImageID(h.Slot); err != nil {
-		log.Printf("boot", "The image's id is unknown: %v.", err)
-	}
 	if h.WatchdogFD >= 0 {
 		n.watchdog = linux.InheritWatchdog(watchdogPath, h.WatchdogFD)
 	}

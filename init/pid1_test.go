@@ -80,8 +80,8 @@ func straySignals(t *testing.T, f *factory) {
 }
 
 func emergencyRestarts(t *testing.T, f *factory) {
-	b := f.start(t, setup{env: "MACHINED_PREPARED=perhaps", notReady: func(*testing.T, *bench) {}})
-	b.waitLine(`emergency: read MACHINED_PREPARED="perhaps" from stage 1`)
+	b := f.start(t, setup{env: "MACHINED_WATCHDOG_SECS=perhaps", notReady: func(*testing.T, *bench) {}})
+	b.waitLine(`emergency: read MACHINED_WATCHDOG_SECS="perhaps" from stage 1`)
 	b.endsBy(syscall.SIGHUP)
 	if !b.printed("emergency: Restarting in 10s.") {
 		t.Error("the console does not say when it restarts")

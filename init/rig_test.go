@@ -65,7 +65,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r.node = &node{
 		log: console.New(func() int64 { return 0 }, r.screen), root: t.TempDir(), kicks: make(chan struct{}, 1),
-		boot: handover{Slot: "A", Board: "test", BootPartition: "/dev/mmcblk0p1", BootDisk: "mmcblk0", Prepared: true, WatchdogFD: -1, ListenerFD: -1},
+		boot: handover{Slot: "A", Board: "test", BootPartition: "/dev/mmcblk0p1", BootDisk: "mmcblk0", WatchdogFD: -1, ListenerFD: -1},
 		drivers: drivers{
 			clock: r.clock, host: r.host, mounts: r.mounts, power: r.power, processes: r.processes,
 			disks: r.disks, links: r.links, watchLinks: func(func()) error { return errors.New("not in this test") },

@@ -44,7 +44,7 @@ func stage1(log *console.Log, m hal.Mounts) (handover, error) {
 		return h, fmt.Errorf("read the kernel's arguments: %w", err)
 	}
 	args := parseBootArgs(string(cmdline))
-	h.Slot = args.Slot
+	h.Slot, h.Image = args.Slot, args.Image
 	dog := linux.NewWatchdog(watchdogPath)
 	if args.Watchdog {
 		h.WatchdogSecs, err = dog.Start(watchdogTimeout)

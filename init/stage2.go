@@ -57,15 +57,7 @@ func (n *node) stage2() (ending, error) {
 // bootTasks are the steps to the loop. Most are optional: a node with an API
 // and one thing broken can be repaired from afar.
 func (n *node) bootTasks() []sequence.Task {
-	var tasks []sequence.Task
-	if !n.boot.Prepared {
-		tasks = []sequence.Task{
-			{Name: "mounts", Run: n.mountRest},
-			{Name: "ctrl-alt-del", Optional: true, Run: n.power.CatchCtrlAltDel},
-			{Name: "cgroups", Optional: true, Run: enterInitScope},
-		}
-	}
-	tasks = append(tasks, n.apiTasks()...)
+	tasks := append([]sequence.Task{{Name: "ctrl-alt-del", Optional: true, Run: n.power.CatchCtrlAltDel}}, n.apiTasks()...)
 	if n.boot.Resident {
 		return append(tasks, sequence.Task{Name: "services", Run: n.withoutServices})
 	}
@@ -89,6 +81,8 @@ func (n *node) apiTasks() []sequence.Task {
 // lateTasks are the steps that a resident node leaves to its successor.
 func (n *node) lateTasks() []sequence.Task {
 	return []sequence.Task{
+		{Name: "mounts", Optional: true, Run: n.mountRest},
+		{Name: "cgroups", Optional: true, Run: n.enterInitScope},
 		{Name: "watchdog", Optional: true, Run: n.configureWatchdog},
 		{Name: "sysctls", Optional: true, Run: n.setSysctls},
 		{Name: "services", Run: n.prepareServices},
@@ -113,7 +107,7 @@ func (n *node) mountRest() error {
 		{Source: "tmpfs", Target: "/tmp", FSType: "tmpfs", Flags: hal.NoSuid | hal.NoDev, Data: "mode=1777,size=10%"},
 		{Source: "cgroup2", Target: cgroupDir, FSType: "cgroup2", Flags: hal.NoSuid | hal.NoDev | hal.NoExec},
 	} {
-		if err := os.MkdirAll(m.Target, 0o755); err != nil {
+		if err := os.MkdirAll(n.at(m.Target), 0o755); err != nil {
 			n.log.Printf("mounts", "%v.", err)
 			continue
 		}
@@ -121,13 +115,13 @@ func (n *node) mountRest() error {
 			n.log.Printf("mounts", "%v.", err)
 		}
 	}
-	return os.MkdirAll("/run/machined", 0o755)
+	return nil
 }
 
 // enterInitScope moves machined out of the root cgroup, which must be empty
 // before controllers can be handed down.
-func enterInitScope() error {
-	scope := filepath.Join(cgroupDir, "init")
+func (n *node) enterInitScope() error {
+	scope := filepath.Join(n.at(cgroupDir), "init")
 	if err := os.MkdirAll(scope, 0o755); err != nil {
 		return err
 	}

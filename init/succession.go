@@ -73,7 +73,6 @@ func (n *node) succeed(p *preloaded) error {
 		return n.stayResident(fmt.Errorf("read the system of slot %s: %w", n.boot.Slot, p.err))
 	}
 	h := n.boot
-	h.Prepared = true
 	if fd, err := n.keepListener(); err != nil {
 		n.log.Printf("succession", "The API is refused for a moment: %v.", err)
 	} else {
