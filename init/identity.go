@@ -20,8 +20,9 @@ const (
 	// the card until its first use.
 	bundleMark = stateDir + "/card-bundle"
 	// ownClientLife is how long the client certificate is valid that a node
-	// with its own CA leaves on its card.
-	ownClientLife = 365 * 24 * time.Hour
+	// with its own CA leaves on its card: as long as the CA, since nobody else
+	// could renew it, and it counts from the clock's floor, which may be old.
+	ownClientLife = 10 * 365 * 24 * time.Hour
 )
 
 // identity is the node's PKI.
