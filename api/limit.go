@@ -5,15 +5,18 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 )
 
 // limited accepts at most as many connections at once as slots has room for.
 // The next ones wait in the kernel's backlog.
 type limited struct {
 	net.Listener
-	slots chan struct{}
-	done  chan struct{}
-	close sync.Once
+	slots  chan struct{}
+	done   chan struct{}
+	close  sync.Once
+	paused chan struct{}
+	pauses sync.Once
 
 	mu    sync.Mutex
 	open  map[*limitedConn]struct{}
@@ -21,7 +24,7 @@ type limited struct {
 }
 
 func limitListener(l net.Listener, n int) *limited {
-	return &limited{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{}), open: make(map[*limitedConn]struct{})}
+	return &limited{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{}), paused: make(chan struct{}), open: make(map[*limitedConn]struct{})}
 }
 
 func (l *limited) Accept() (net.Conn, error) {
@@ -33,7 +36,13 @@ func (l *limited) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		<-l.slots
-		return nil, err
+		select {
+		case <-l.paused:
+			<-l.done
+			return nil, net.ErrClosed
+		default:
+			return nil, err
+		}
 	}
 	conn := &limitedConn{Conn: c, from: l}
 	l.mu.Lock()
@@ -47,6 +56,19 @@ func (l *limited) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	return conn, nil
+}
+
+// pause accepts nothing more, without a word to the clients: they wait in the
+// kernel's backlog for whoever serves the socket next. gRPC's own way to stop
+// hangs up on a connection that it has accepted and not yet looked at.
+func (l *limited) pause() {
+	l.pauses.Do(func() {
+		close(l.paused)
+		if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
+			// A deadline that has passed ends the Accept under way.
+			_ = d.SetDeadline(time.Unix(1, 0))
+		}
+	})
 }
 
 func (l *limited) Close() error {

@@ -106,9 +106,20 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Stop lets calls under way finish for at most grace, then cuts them.
+// acceptPause lets gRPC look at the connections that it has just accepted.
+const acceptPause = 50 * time.Millisecond
+
+// Stop lets calls under way finish for at most grace, then cuts them. Clients
+// that connect meanwhile wait in the socket's backlog while anybody holds it
+// open.
 func (s *Server) Stop(grace time.Duration) {
 	s.health.Shutdown()
+	s.mu.Lock()
+	for _, l := range s.listeners {
+		l.pause()
+	}
+	s.mu.Unlock()
+	time.Sleep(acceptPause)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -51,6 +51,9 @@ type node struct {
 	cardBundle string
 	usedCard   bool       // it has authenticated
 	preloaded  *preloaded // what the preload of a resident node found
+	// succeeding is set from the moment at which no ending can be asked for any
+	// more until the slot's program runs.
+	succeeding bool
 }
 
 // drivers are the surfaces of the machine that a node works on.
@@ -118,8 +121,13 @@ func (n *node) ask(end ending, by string) error {
 		return fmt.Errorf("%w: %w", api.ErrBusy, err)
 	}
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.succeeding {
+		n.lock.Release(priority)
+		// It would be forgotten with this program.
+		return fmt.Errorf("%w: the node is handing over to the slot's program, try again in a moment", api.ErrBusy)
+	}
 	n.wanted = &request{end: end, by: by}
-	n.mu.Unlock()
 	n.kick()
 	return nil
 }

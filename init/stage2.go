@@ -24,8 +24,8 @@ import (
 
 const (
 	stateDir = "/system/state"
-	// stateMarker exists where STATE is mounted: the mount point is on a
-	// read-only root, so nothing else can make it.
+	// stateMarker is on STATE, so that whoever sees it sees the volume and not
+	// the bare mount point.
 	stateMarker   = stateDir + "/.machined"
 	stateTemplate = "/usr/share/machined/state.ext4.gz"
 	configName    = "config.yaml"
@@ -177,6 +177,10 @@ func (n *node) mountState() (err error) {
 	if err != nil {
 		return err
 	}
+	// The slot has the mount point; the initramfs gets it here.
+	if err := os.MkdirAll(n.at(stateDir), 0o755); err != nil {
+		return err
+	}
 	err = n.mounts.Mount(hal.Mount{
 		Source: status.Device, Target: stateDir, FSType: "ext4", Flags: hal.NoSuid | hal.NoDev | hal.NoExec,
 	})
@@ -185,6 +189,15 @@ func (n *node) mountState() (err error) {
 	}
 	if err := n.disks.GrowExt4(stateDir, extent.Size); err != nil {
 		n.log.Printf("state", "%v.", err) // it is of use at its old size
+	}
+	return n.markState()
+}
+
+// markState makes STATE private and recognisable. A STATE that is so already is
+// not written to: a boot must not wear the card.
+func (n *node) markState() error {
+	if _, err := os.Stat(n.at(stateMarker)); err == nil {
+		return nil
 	}
 	if err := os.Chmod(n.at(stateDir), 0o700); err != nil {
 		return err

@@ -25,8 +25,9 @@ import (
 const (
 	program   = "/sbin/machined" // in the slot's squashfs
 	stage2Arg = "stage2"
-	// successionGrace bounds the wait for calls under way. None takes long.
-	successionGrace = time.Second
+	// successionGrace bounds the wait for calls and handshakes under way. None
+	// takes long, but emulation is slow.
+	successionGrace = 4 * time.Second
 )
 
 // preload mounts the slot's squashfs and reads the program into the page
@@ -81,6 +82,10 @@ func (n *node) succeed(p *preloaded) error {
 	if n.server != nil {
 		n.server.Stop(successionGrace)
 	}
+	n.clearCard() // what the last calls have led to is done, not forgotten
+	if !n.closeRequests() {
+		return nil // the loop goes down instead: an ending that was granted is not lost
+	}
 	if err := switchRoot(n.mounts); err != nil {
 		return err
 	}
@@ -90,11 +95,22 @@ func (n *node) succeed(p *preloaded) error {
 	return n.stayResident(fmt.Errorf("execute %s of slot %s: %w", program, n.boot.Slot, err))
 }
 
+// closeRequests refuses endings from now on, unless one was asked for already.
+func (n *node) closeRequests() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.succeeding = n.wanted == nil
+	return n.succeeding
+}
+
 // stayResident goes on without the slot's system, and so without services.
 func (n *node) stayResident(why error) error {
 	n.log.Printf("succession", "Going on from the initramfs, without services: %v.", why)
 	n.systemStatus = &resource.ServiceStatus{ServiceID: "system", State: supervise.Failed.String(), Message: why.Error()}
 	n.boot.Resident = false
+	n.mu.Lock()
+	n.succeeding = false
+	n.mu.Unlock()
 	if n.server != nil && n.boot.ListenerFD < 0 {
 		return nil // it was not stopped
 	}

@@ -208,3 +208,15 @@ func TestSlotB(t *testing.T) {
 		})
 	}
 }
+
+// TestEndAtOnce asks for endings with the first call that is answered, when the
+// node is about to hand over to the slot's program: none may be lost.
+func TestEndAtOnce(t *testing.T) {
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte(nodeConfig)})
+	m := start(t, n, nil)
+	first := m.waitAPI(t, "")
+	m.ctl(t, "reboot requested\n", "reboot")
+	m.waitAPI(t, first.GetBootId())
+	m.ctl(t, "shutdown requested\n", "shutdown")
+	m.waitOff(t)
+}
