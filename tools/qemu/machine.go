@@ -2,7 +2,6 @@ package qemu
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -81,22 +80,9 @@ func (v *VM) variables(template string) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return path, copyFile(template, path)
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
+	info, err := os.Stat(template)
 	if err != nil {
-		return err
+		return "", fmt.Errorf("copy the firmware's variables; `make setup` installs them: %w", err)
 	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if _, err := io.Copy(out, in); err != nil {
-		return err
-	}
-	return out.Close()
+	return path, copySparse(path, template, info.Size())
 }

@@ -50,7 +50,6 @@ type VM struct {
 	disk    string
 	console *watcher
 	oneShot piboot.OneShot
-	ownDisk bool
 	powered time.Time
 
 	mu      sync.Mutex
@@ -78,8 +77,8 @@ func Start(o Options) (*VM, error) {
 		return nil, err
 	}
 	v.console = newWatcher(o.Console)
-	v.disk, v.ownDisk = o.Disk, o.Disk == ""
-	if v.ownDisk {
+	v.disk = o.Disk
+	if v.disk == "" {
 		v.disk = filepath.Join(v.dir, "disk.img")
 	}
 	if err = makeDisk(v.disk, o.Image, v.DiskSize); err == nil {
