@@ -5,12 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"machined/board"
 	"machined/images/fat32"
 	"machined/images/parts"
+	"machined/rpi"
+	"machined/x86"
 )
 
 // SlotFile is one file of a slot as its manifest has it.
@@ -121,12 +122,12 @@ func bootSources(b board.Board, store *parts.Store) []source {
 		return []source{
 			{path: "EFI/BOOT/" + name, part: "loader/" + b.Arch + ".efi"},
 			part("licenses/systemd-boot-" + b.Arch + "/copyright"),
-			{path: "loader/loader.conf", data: []byte("timeout 0\ndefault machined-a.conf\neditor no\n")},
-			{path: "loader/entries/machined-a.conf", data: loaderEntry(b, store, "A")},
-			{path: "loader/entries/machined-b.conf", data: loaderEntry(b, store, "B")},
+			{path: "loader/loader.conf", data: []byte("timeout 0\ndefault " + x86.SlotEntry(firstSlot).String() + "\neditor no\n")},
+			loaderEntry(b, store, "A"),
+			loaderEntry(b, store, "B"),
 		}
 	}
-	files := []source{{path: "config.txt", data: []byte(configTxt(b, firstSlot))}, part("licenses/raspberrypi-firmware/LICENSE")}
+	files := []source{{path: rpi.ConfigFile, data: []byte(configTxt(b, firstSlot))}, part("licenses/raspberrypi-firmware/LICENSE")}
 	// gpu_mem=16 selects the _cd pair; the other is for a user who raises it.
 	for _, f := range []string{"bootcode.bin", "start.elf", "fixup.dat", "start_cd.elf", "fixup_cd.dat", "LICENCE.broadcom"} {
 		files = append(files, source{path: f, part: "firmware/" + f})
@@ -134,30 +135,22 @@ func bootSources(b board.Board, store *parts.Store) []source {
 	return files
 }
 
-// loaderEntry is a Boot Loader Specification type 1 entry.
-func loaderEntry(b board.Board, store *parts.Store, slot string) []byte {
-	var e bytes.Buffer
-	fmt.Fprintf(&e, "title machined %s\nversion %s\nsort-key machined\n", slot, store.Index.Version)
-	fmt.Fprintf(&e, "linux /%s/linux.efi\ninitrd /%s/initramfs.img\noptions %s\n", slot, slot, commandLine(b, slot, systemHash(b, store)))
-	return e.Bytes()
+// loaderEntry is the entry of a slot, which counts no boots: a new image is
+// what there is to fall back to.
+func loaderEntry(b board.Board, store *parts.Store, slot string) source {
+	return source{
+		path: x86.Entries + "/" + x86.SlotEntry(slot).String(),
+		data: []byte(x86.Entry(slot, store.Index.Version, commandLine(b, slot, systemHash(b, store)))),
+	}
 }
 
-// configTxt is the Raspberry Pi's config.txt. The slot's letter is in the
-// first line, so that it lies in the file's first sector and a flip changes
-// one byte of one sector. The line stands before any filter and so holds for
-// every model.
+// configTxt is the Raspberry Pi's config.txt.
 func configTxt(b board.Board, slot string) string {
-	text := "os_prefix=" + slot + "/\n" +
-		"# The line above names the slot and is machined's. Yours go to the end.\n" +
-		"arm_64bit=1\n" +
-		"kernel=kernel8.img\n" +
-		"initramfs initramfs.img followkernel\n" +
-		"cmdline=cmdline.txt\n" +
-		"gpu_mem=16\n"
+	own := []string{"enable_uart=1", "dtoverlay=disable-bt"}
 	if b.Name != "rpi-3a-plus" {
-		return text + "device_tree=\n" // the machine brings its own
+		own = []string{"device_tree="} // the machine brings its own
 	}
-	return text + "enable_uart=1\ndtoverlay=disable-bt\n"
+	return rpi.Config(slot[0], own...)
 }
 
 // file turns a source into a file of the volume, and returns its hash.
