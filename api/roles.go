@@ -11,6 +11,7 @@ func methodRole(fullMethod string) pki.Role {
 	switch fullMethod {
 	case machinepb.MachineService_Version_FullMethodName,
 		machinepb.MachineService_ListResources_FullMethodName,
+		machinepb.MachineService_Watch_FullMethodName,
 		"/grpc.health.v1.Health/Check",
 		"/grpc.health.v1.Health/List",
 		"/grpc.health.v1.Health/Watch",

@@ -22,6 +22,7 @@ import (
 
 	"machined/api/machinepb"
 	"machined/api/pki"
+	"machined/reconcile"
 	"machined/reconcile/resource"
 )
 
@@ -31,8 +32,12 @@ const Port = 50000
 // Node is what the API asks of the node. Its methods return at once.
 type Node interface {
 	Version() Version
-	// List returns the resources of a kind, ordered by id.
-	List(kind resource.Kind) []resource.Resource
+	// Watch is that of reconcile.Store.
+	Watch(kind resource.Kind, from uint64, out []reconcile.Change) ([]reconcile.Change, uint64)
+	// Epoch names the life of the store that Watch numbers changes in.
+	Epoch() string
+	// Moved returns a channel that is closed at the next change of any kind.
+	Moved() <-chan struct{}
 	// Reboot and Shutdown ask for an orderly end; by says who asked. They fail
 	// with ErrBusy when another such sequence runs.
 	Reboot(by string) error
@@ -59,8 +64,9 @@ const (
 
 // Server is the gRPC server of a node.
 type Server struct {
-	grpc   *grpc.Server
-	health *health.Server
+	grpc     *grpc.Server
+	health   *health.Server
+	stopping context.CancelFunc // ends the watches
 
 	mu        sync.Mutex
 	listeners []*limited
@@ -86,12 +92,13 @@ func NewServer(node Node, config *tls.Config, warn func(string)) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 45 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	)
-	machinepb.RegisterMachineServiceServer(s, &service{node: node})
+	serving, stopping := context.WithCancel(context.Background())
+	machinepb.RegisterMachineServiceServer(s, &service{node: node, now: guard.now, stopping: serving.Done()})
 	h := health.NewServer()
 	h.SetServingStatus(machinepb.MachineService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	grpc_health_v1.RegisterHealthServer(s, h)
 	reflection.Register(s)
-	return &Server{grpc: s, health: h}
+	return &Server{grpc: s, health: h, stopping: stopping}
 }
 
 // Serve answers on l until Stop. It closes l.
@@ -114,6 +121,7 @@ const acceptPause = 50 * time.Millisecond
 // open.
 func (s *Server) Stop(grace time.Duration) {
 	s.health.Shutdown()
+	s.stopping()
 	s.mu.Lock()
 	for _, l := range s.listeners {
 		l.pause()

@@ -58,6 +58,7 @@ func TestEmptyMessages(t *testing.T) {
 		service + "Shutdown":           codes.OK,
 		service + "Reset":              codes.Unimplemented,
 		service + "Upgrade":            codes.Unimplemented,
+		service + "Watch":              codes.InvalidArgument,
 		service + "NoSuchMethod":       codes.Unimplemented,
 		"/no.such.Service/Call":        codes.Unimplemented,
 		"/grpc.health.v1.Health/Check": codes.OK,
@@ -98,6 +99,7 @@ func TestRoles(t *testing.T) {
 		//                              reader operator admin reader+admin none
 		service + "Version":            {yes, yes, yes, yes, no},
 		service + "ListResources":      {yes, yes, yes, yes, no},
+		service + "Watch":              {yes, yes, yes, yes, no},
 		service + "Reboot":             {no, yes, yes, yes, no},
 		service + "Shutdown":           {no, yes, yes, yes, no},
 		service + "Reset":              {no, no, yes, yes, no},

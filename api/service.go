@@ -1,10 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -12,13 +15,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	"machined/api/machinepb"
+	"machined/reconcile"
 	"machined/reconcile/resource"
 )
 
 // service implements the methods of MachineService.
 type service struct {
 	machinepb.UnimplementedMachineServiceServer
-	node Node
+	node     Node
+	now      func() time.Time
+	stopping <-chan struct{} // closed when watches are to end
 }
 
 // caller returns the client certificate of a call and the name in it.
@@ -43,23 +49,43 @@ func (s *service) Version(context.Context, *machinepb.Empty) (*machinepb.Version
 }
 
 func (s *service) ListResources(_ context.Context, req *machinepb.ListResourcesRequest) (*machinepb.ListResourcesResponse, error) {
-	kind, ok := resource.KindByName(req.GetType())
-	if !ok {
-		return nil, status.Errorf(codes.InvalidArgument, "unknown kind %q; known are %s", req.GetType(), kindNames())
-	}
-	if ns := req.GetNamespace(); ns != "" && ns != kind.Namespace() {
-		return nil, status.Errorf(codes.InvalidArgument, "%s is in namespace %q, not %q", kind, kind.Namespace(), ns)
+	kind, err := findKind(req.GetType(), req.GetNamespace())
+	if err != nil {
+		return nil, err
 	}
 	resp := &machinepb.ListResourcesResponse{}
-	for _, r := range s.node.List(kind) {
-		// A string that is not UTF-8, such as a disk's model, would fail the call.
-		entry := &machinepb.ResourceEntry{Id: strings.ToValidUTF8(r.ID(), "?")}
-		for _, f := range r.Fields() {
-			entry.Fields = append(entry.Fields, &machinepb.KeyValue{Key: f.Key, Value: strings.ToValidUTF8(f.Value, "?")})
+	changes, _ := s.node.Watch(kind, 0, nil)
+	for _, c := range changes {
+		if c.Op == reconcile.Current {
+			resp.Entries = append(resp.Entries, entry(c))
 		}
-		resp.Entries = append(resp.Entries, entry)
 	}
+	slices.SortFunc(resp.Entries, func(a, b *machinepb.ResourceEntry) int { return cmp.Compare(a.GetId(), b.GetId()) })
 	return resp, nil
+}
+
+func findKind(name, namespace string) (resource.Kind, error) {
+	kind, ok := resource.KindByName(name)
+	if !ok {
+		return 0, status.Errorf(codes.InvalidArgument, "unknown kind %q; known are %s", name, kindNames())
+	}
+	if namespace != "" && namespace != kind.Namespace() {
+		return 0, status.Errorf(codes.InvalidArgument, "%s is in namespace %q, not %q", kind, kind.Namespace(), namespace)
+	}
+	return kind, nil
+}
+
+// entry formats a resource. A string that is not UTF-8, such as a disk's model,
+// would fail the call.
+func entry(c reconcile.Change) *machinepb.ResourceEntry {
+	e := &machinepb.ResourceEntry{Id: strings.ToValidUTF8(c.Key.String(), "?")}
+	if c.Resource == nil {
+		return e
+	}
+	for _, f := range c.Resource.Fields() {
+		e.Fields = append(e.Fields, &machinepb.KeyValue{Key: f.Key, Value: strings.ToValidUTF8(f.Value, "?")})
+	}
+	return e
 }
 
 func kindNames() string {

@@ -9,4 +9,8 @@ type Clock interface {
 	SinceBoot() int64
 	// Set steps the wall clock to unixNanos.
 	Set(unixNanos int64) error
+	// Slew lets the clock run a little fast or slow until it has gained nanos
+	// (adjtime(3), 500 millionths at most). It replaces what is left of the
+	// last call. ErrInvalid for more than half a second.
+	Slew(nanos int64) error
 }

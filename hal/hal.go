@@ -20,6 +20,8 @@ const (
 	ErrNotFound Error = "not found"
 	// ErrNotMounted says that the target is no mount point.
 	ErrNotMounted Error = "not mounted"
+	// ErrNoSpace says that a disk has no room left for what was asked.
+	ErrNoSpace Error = "no space left on device"
 	// ErrInvalid says that the kernel refuses the value, now and later.
 	ErrInvalid Error = "invalid argument"
 )

@@ -7,7 +7,7 @@ type Link struct {
 	Up       bool // administratively up
 	Carrier  bool // a cable or an association is there
 	Loopback bool
-	Wired    bool // Ethernet framing, and no wireless device
+	Wired    bool // a piece of hardware with Ethernet framing, not wireless
 	MTU      uint32
 	MAC      [6]byte
 }
@@ -34,6 +34,9 @@ type Links interface {
 	RemoveRoute(r Route) error
 	// Routes returns the unicast routes of the main table.
 	Routes() ([]Route, error)
+	// Changes returns a number that moves when a link, an address or a route
+	// may have changed. It is cheap, and may be called at any time.
+	Changes() uint64
 }
 
 // Address is an IPv4 or IPv6 address; Len is 4 or 16, and 0 for none. Bytes

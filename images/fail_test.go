@@ -21,7 +21,7 @@ import (
 func TestMissingOrDamagedPart(t *testing.T) {
 	forEachBoard(t, func(t *testing.T, b board.Board) {
 		for _, name := range partsOf(b) {
-			if name == "state.ext4.gz" || strings.HasPrefix(name, "machined/") {
+			if name == "small.ext4.gz" || strings.HasPrefix(name, "machined/") {
 				continue // packed inside of others
 			}
 			var missing *parts.MissingError
@@ -43,7 +43,7 @@ func TestMissingOrDamagedPart(t *testing.T) {
 func TestPartNotInIndex(t *testing.T) {
 	b := boardNamed(t, "rpi-3a-plus")
 	for _, name := range partsOf(b) {
-		if name == "state.ext4.gz" || strings.HasPrefix(name, "machined/") ||
+		if name == "small.ext4.gz" || strings.HasPrefix(name, "machined/") ||
 			strings.HasPrefix(name, "overlays/") && name != "overlays/disable-bt.dtbo" {
 			continue
 		}

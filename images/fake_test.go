@@ -25,7 +25,7 @@ func fakeParts() map[string]string {
 	list := map[string]string{
 		"kernel/amd64": "linux-amd64", "kernel/arm64": "linux-arm64", "kernel/rpi": "linux-rpi",
 		"system/amd64": "machined-amd64", "system/arm64": "machined-arm64", "system/rpi": "machined-arm64",
-		"state.ext4.gz":                         "state-template",
+		"small.ext4.gz":                         "state-template",
 		"firmware/LICENCE.broadcom":             "raspberrypi-firmware",
 		"licenses/raspberrypi-firmware/LICENSE": "raspberrypi-firmware",
 	}
@@ -74,7 +74,7 @@ func fakeStore(t *testing.T) *parts.Store {
 		if kind, _, _ := strings.Cut(name, "/"); kind == "system" || kind == "initramfs" {
 			p.Holds = []string{"machined/" + strings.TrimPrefix(component, "machined-")}
 			if kind == "system" {
-				p.Holds = append(p.Holds, "state.ext4.gz")
+				p.Holds = append(p.Holds, "small.ext4.gz")
 			}
 		}
 		index.Parts = append(index.Parts, p)

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"machined/hal"
+	"machined/reconcile/assembly"
+	"machined/reconcile/resource"
+	"machined/reconcile/timesync"
 )
 
 // buildTime is the Unix time of the sources, in seconds; the build sets it.
@@ -30,4 +34,46 @@ func builtAt() time.Time {
 		return time.Unix(0, 0)
 	}
 	return time.Unix(seconds, 0)
+}
+
+// clockFile holds the time that STATE has seen last.
+const clockFile = stateDir + "/" + assembly.ClockName
+
+// raiseToKept keeps the clock from standing before the time that was kept on
+// STATE.
+func (n *node) raiseToKept() error {
+	text, err := n.files.Read(n.at(clockFile))
+	if errors.Is(err, hal.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kept, ok := timesync.ParseTime(string(text))
+	if !ok {
+		return fmt.Errorf("read %s: it holds no time; it is passed over", clockFile)
+	}
+	return n.raiseClock(time.Unix(0, kept))
+}
+
+// followClock does what a clock that was set asks for.
+func (n *node) followClock() {
+	status, _, _ := n.store.Time.Get(resource.TimeStatus{}.Key())
+	if status.SyncCount == n.clockSets {
+		return
+	}
+	n.clockSets = status.SyncCount
+	if err := n.renewIdentity(); err != nil {
+		n.log.Printf("identity", "%v.", err)
+	}
+}
+
+// keepClock keeps the time for the next start, on the way down.
+func (n *node) keepClock() {
+	if !n.state.ready || n.clockSets == 0 {
+		return
+	}
+	if err := n.files.Replace(n.at(clockFile), []byte(timesync.FormatTime(n.clock.Now())), false); err != nil {
+		n.log.Printf("clock", "%v.", err)
+	}
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"machined/api/pki"
@@ -25,8 +27,24 @@ const (
 	ownClientLife = 10 * 365 * 24 * time.Hour
 )
 
-// identity is the node's PKI.
-type identity struct{ node *pki.Node }
+// identity is the node's PKI, and the server's settings that follow it.
+type identity struct {
+	node *pki.Node
+	tls  atomic.Pointer[tls.Config]
+}
+
+// use makes node the identity. Connections that are open keep theirs.
+func (i *identity) use(node *pki.Node) {
+	i.node = node
+	i.tls.Store(pki.NodeTLS(node, time.Now))
+}
+
+// settings returns what the server uses: for each connection, what is in force.
+func (i *identity) settings() *tls.Config {
+	outer := i.tls.Load().Clone()
+	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return i.tls.Load(), nil }
+	return outer
+}
 
 // loadIdentity takes the PKI from STATE, or else from the card, and otherwise
 // makes one, once. Key material that is there and not whole is an error: a
@@ -36,8 +54,8 @@ func (n *node) loadIdentity() error {
 	if errors.Is(err, pki.ErrNone) {
 		node, err = n.firstIdentity()
 	}
-	if errors.Is(err, pki.ErrNone) && n.boot.Resident {
-		return nil // the successor makes one
+	if errors.Is(err, pki.ErrNone) && (n.boot.Resident || !n.state.settled) {
+		return nil // it is made once STATE is there to keep it
 	}
 	if err != nil {
 		return err
@@ -45,7 +63,10 @@ func (n *node) loadIdentity() error {
 	for _, w := range node.Warnings {
 		n.log.Printf("identity", "%s.", w)
 	}
-	n.identity = &identity{node: node}
+	if n.identity == nil {
+		n.identity = &identity{}
+	}
+	n.identity.use(node)
 	// A certificate starts a day before its making.
 	if err := n.raiseClock(node.Cert.NotBefore.Add(24 * time.Hour)); err != nil {
 		n.log.Printf("clock", "%v.", err)
@@ -66,7 +87,7 @@ func (n *node) loadIdentity() error {
 func (n *node) firstIdentity() (*pki.Node, error) {
 	_, stateErr := os.Stat(n.at(stateMarker))
 	node, err := pki.LoadNode(n.at(cardPKI))
-	if errors.Is(err, pki.ErrNone) && !n.boot.Resident {
+	if errors.Is(err, pki.ErrNone) && !n.boot.Resident && n.state.settled {
 		if stateErr != nil {
 			return nil, fmt.Errorf("make the node's own CA: STATE, which would keep it, is not mounted: %w", stateErr)
 		}
@@ -107,6 +128,39 @@ func (n *node) makeIdentity() (*pki.Node, error) {
 	}
 	n.log.Printf("identity", "This node made its own CA; the admin's bundle is on the boot partition in machined/bundle until its first use.")
 	return node, nil
+}
+
+// renewIdentity gives the node a certificate that is in force, after its clock
+// has been set. Its own CA cannot be in force when the clock had been ahead of
+// the time; while nobody has used the bundle on the card, all is made anew.
+func (n *node) renewIdentity() error {
+	if n.identity == nil {
+		return nil
+	}
+	old := n.identity.node
+	renewed, err := old.Renewed(time.Unix(0, n.clock.Now()))
+	n.mu.Lock()
+	unused := n.cardBundle != ""
+	n.mu.Unlock()
+	if errors.Is(err, pki.ErrCATime) && old.CA != nil && unused {
+		// Aside in one step: what is left of a PKI would be an error.
+		aside := n.at(statePKI + ".old")
+		if err := errors.Join(os.RemoveAll(aside), os.Rename(n.at(statePKI), aside), os.RemoveAll(aside)); err != nil {
+			return err
+		}
+		return n.loadIdentity()
+	}
+	if err != nil || renewed == old {
+		return err
+	}
+	if n.state.ready {
+		if err := pki.ReplaceCert(n.at(statePKI), renewed); err != nil {
+			return err
+		}
+	}
+	n.identity.use(renewed)
+	n.log.Printf("identity", "The node's certificate was renewed: the clock has been set.")
+	return nil
 }
 
 func writeBundle(dir string, client *pki.Bundle) error {

@@ -8,11 +8,9 @@ import (
 )
 
 const (
-	// idlePass is the longest sleep of the loop. Links and services wake it by
-	// themselves; this bounds what a missed event can cost.
+	// idlePass is the longest sleep of the loop. What moves wakes it; this
+	// bounds what a missed event can cost.
 	idlePass = 5 * time.Second
-	// troublePass is the pace of tries while something does not work.
-	troublePass = time.Second
 	// shutdownDeadline bounds the whole way down, whatever services do.
 	shutdownDeadline = 90 * time.Second
 )
@@ -43,14 +41,15 @@ func (n *node) loop() (*request, error) {
 // The watchdog is fed here and nowhere else: a loop that hangs is a node that
 // must be reset.
 func (n *node) pass() time.Duration {
-	wait := idlePass
-	n.network.step()
-	if len(n.network.troubles) > 0 {
-		wait = troublePass
-	}
 	now := n.clock.SinceBoot()
+	wait := min(idlePass, n.reconcile(now))
+	n.followState()
+	n.followClock()
+	n.releaseServices(now)
 	wait = min(wait, time.Duration(n.supervisor.Step(now)-now))
 	n.publishServices()
+	n.reporter.look()
+	n.tell()
 	n.clearCard()
 	n.feed()
 	if n.boot.WatchdogSecs > 0 {
@@ -70,16 +69,25 @@ func (n *node) feed() {
 
 // publishServices publishes the supervised services and machined's own.
 func (n *node) publishServices() {
-	services := []resource.Resource{n.apiStatus}
+	t := &n.store.Services
+	t.Begin()
+	n.put(t.Put(n.by, n.apiStatus))
 	if n.systemStatus != nil {
-		services = append(services, *n.systemStatus)
+		n.put(t.Put(n.by, *n.systemStatus))
 	}
 	for _, s := range n.supervisor.Status() {
-		services = append(services, resource.ServiceStatus{
+		n.put(t.Put(n.by, resource.ServiceStatus{
 			ServiceID: s.ID, State: s.State.String(), Healthy: s.State == supervise.Running, Message: s.Message,
-		})
+		}))
 	}
-	n.out.set(resource.ServiceStatusKind, services)
+	t.Sweep(n.by)
+}
+
+// put reports what the store refuses. It refuses nothing but too much.
+func (n *node) put(err error) {
+	if err != nil {
+		n.log.Printf("store", "%v.", err)
+	}
 }
 
 // down stops everything in reverse order and leaves the disks clean.
@@ -91,6 +99,7 @@ func (n *node) down(r *request) {
 		n.server.Stop(2 * time.Second)
 	}
 	n.feed()
+	n.keepClock()
 	n.unmountAll()
 	if n.watchdog != nil && r.end == powerOff {
 		// A machine that stays off must not be reset; one that restarts keeps

@@ -11,6 +11,8 @@ import (
 
 	"machined/hal"
 	"machined/hal/fake"
+	"machined/reconcile/network"
+	"machined/reconcile/resource"
 )
 
 // panicking is a driver with a fault that Go finds at run time.
@@ -48,12 +50,12 @@ func TestEmergency(t *testing.T) {
 		body   func(r *rig) (ending, error) // nil for the whole of stage 2
 		shows  string
 	}{
-		{name: "panic of a boot task", shows: "emergency: task network: panic: runtime error: invalid memory address",
-			damage: func(r *rig) { r.node.links = &panicking{Links: r.links} }},
+		{name: "panic of a boot task", shows: "emergency: task controllers: panic: runtime error: invalid memory address",
+			damage: func(r *rig) { r.reconciler.loop = nil }},
 		{name: "panic of the loop", shows: "emergency: panic: runtime error: invalid memory address",
 			damage: func(r *rig) { r.node.watchdog = &panicking{after: 1} }},
 		{name: "panic of a driver at the third pass", shows: "emergency: panic: runtime error: invalid memory address",
-			damage: func(r *rig) { r.node.links = &panicking{Links: r.links, after: 5}; r.kickForEver() }},
+			damage: func(r *rig) { r.node.watchdog = &panicking{after: 4}; r.kickForEver() }},
 		{name: "error", shows: "emergency: the handover is damaged.",
 			body: func(*rig) (ending, error) { return powerOff, errors.New("the handover is damaged") }},
 		{name: "panic with an error inside", shows: "emergency: panic: device gone",
@@ -83,6 +85,29 @@ func TestEmergency(t *testing.T) {
 				t.Errorf("STATE keeps %q, %v; want the error", crash, err)
 			}
 		})
+	}
+}
+
+// TestControllerPanic: a controller that panics is reported and kept for the
+// next boot, and the node goes on.
+func TestControllerPanic(t *testing.T) {
+	r := newRig(t)
+	r.node.links = &panicking{Links: r.links}
+	mustDo(t, r.startControllers())
+	r.pass()
+	status, _, _ := r.store.Controllers.Get(resource.Named("network-observe"))
+	if want := "panic: runtime error: invalid memory address or nil pointer dereference"; status.LastError != want || status.Failures == 0 {
+		t.Errorf("ControllerStatus is %+v; want %q", status, want)
+	}
+	if name, _ := r.host.Hostname(); name != network.DefaultHostname {
+		t.Errorf("the host's name is %q; want the other controllers' work done", name)
+	}
+	crash, err := os.ReadFile(r.at(crashFile))
+	if err != nil || !strings.Contains(string(crash), "controller network-observe: panic: ") || !strings.Contains(string(crash), "Observe") {
+		t.Errorf("STATE keeps %q, %v; want the panic and its stack", crash, err)
+	}
+	if !r.screen.shows(r.log, "network-observe: panic: runtime error") {
+		t.Error("the console does not tell of the panic")
 	}
 }
 

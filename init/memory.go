@@ -4,7 +4,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
+	"machined/reconcile"
 	"machined/reconcile/resource"
 )
 
@@ -33,3 +35,14 @@ func kilobytes(text []byte, key string) uint64 {
 	}
 	return 0
 }
+
+// memory publishes MemoryStatus.
+type memory struct{}
+
+func (memory) Spec() reconcile.Spec {
+	return reconcile.Spec{
+		Name: "memory", Outputs: []reconcile.Output{{Kind: resource.MemoryStatusKind}}, Interval: 10 * time.Second,
+	}
+}
+
+func (memory) Reconcile(r *reconcile.Run) error { return r.Store.Memory.Put(r.By, memoryStatus()) }

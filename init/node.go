@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -14,10 +15,12 @@ import (
 	"machined/api"
 	"machined/hal"
 	"machined/hal/linux"
+	"machined/hal/linux/volume"
 	"machined/init/config"
 	"machined/init/console"
 	"machined/init/sequence"
 	"machined/init/supervise"
+	"machined/reconcile/assembly"
 	"machined/reconcile/resource"
 )
 
@@ -31,9 +34,16 @@ type node struct {
 	// their own in tests.
 	root string
 
-	loaded     config.Loaded
-	out        published
-	network    *network
+	loaded   config.Loaded
+	settings *assembly.Settings // loaded, in the words of the core
+	*reconciler
+	reporter *reporter
+	started  bool // the controllers are registered
+	state    state
+	// servicesBy is when services start without STATE, 0 when they have started
+	// or never will.
+	servicesBy int64
+	clockSets  uint64 // SyncCount that was followed last
 	supervisor *supervise.Supervisor
 	identity   *identity
 	server     *api.Server
@@ -58,16 +68,32 @@ type node struct {
 
 // drivers are the surfaces of the machine that a node works on.
 type drivers struct {
-	clock     hal.Clock
-	host      hal.Host
-	mounts    hal.Mounts
-	power     hal.Power
-	watchdog  hal.Watchdog // nil when there is none
-	processes hal.Processes
-	disks     hal.Disks
-	links     hal.Links
-	// watchLinks calls changed when a link may have changed, until it fails.
-	watchLinks func(changed func()) error
+	clock       hal.Clock
+	host        hal.Host
+	mounts      hal.Mounts
+	power       hal.Power
+	watchdog    hal.Watchdog // nil when there is none
+	processes   hal.Processes
+	disks       hal.Disks
+	links       hal.Links
+	dhcp        hal.DHCPClient
+	files       hal.Files
+	jobs        hal.Jobs
+	blocks      hal.BlockDevices
+	provisioner hal.Provisioner
+	ntp         hal.NTP
+	// watchers run beside the loop, and call changed when a driver has news.
+	watchers []watcher
+}
+
+// watcher follows the kernel for a driver, until it fails.
+type watcher struct {
+	name string
+	// late watchers are left to the program of the slot: reading all disks would
+	// hold up the API on a slow card.
+	late    bool
+	run     func(changed func()) error
+	running bool
 }
 
 // at returns where path is.
@@ -152,13 +178,6 @@ func (n *node) Version() api.Version {
 	return v
 }
 
-func (n *node) List(kind resource.Kind) []resource.Resource {
-	if kind == resource.MemoryStatusKind {
-		return []resource.Resource{memoryStatus()} // read when asked for
-	}
-	return n.out.list(kind)
-}
-
 func (n *node) Reboot(by string) error   { return n.ask(restart, by) }
 func (n *node) Shutdown(by string) error { return n.ask(powerOff, by) }
 
@@ -174,17 +193,34 @@ func (n *node) Used(fingerprint string) {
 
 var _ api.Node = (*node)(nil)
 
+// panicked keeps what a controller panicked with. The loop goes on.
+func (n *node) panicked(controller string, err error) {
+	keepCrash(n.root, fmt.Errorf("controller %s: %w", controller, err))
+}
+
 // newNode returns a node on the real drivers.
 func newNode(log *console.Log, h handover) (*node, error) {
 	links, err := linux.NewLinks()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{log: log, boot: h, kicks: make(chan struct{}, 1), drivers: drivers{
+	n := &node{log: log, boot: h, kicks: make(chan struct{}, 1)}
+	blocks := linux.NewBlockDevices("/sys", "/dev")
+	disks := linux.Disks{}
+	n.drivers = drivers{
 		clock: linux.Clock{}, host: linux.Host{ProcSys: "/proc/sys"}, mounts: linux.Mounts{}, power: linux.Power{},
-		disks: linux.Disks{}, links: links, watchLinks: linux.WatchLinks,
-		processes: linux.NewProcesses(linux.NewReaper()),
-	}}
+		disks: disks, links: links, processes: linux.NewProcesses(linux.NewReaper()),
+		dhcp: linux.NewDHCP(n.kick), ntp: linux.NTP{}, files: &linux.Files{}, jobs: linux.NewJobs(n.kick),
+		blocks: blocks, provisioner: volume.NewProvisioner(disks, templateDir),
+		watchers: []watcher{{name: "network", run: links.Watch}, {name: "disks", late: true, run: func(changed func()) error {
+			blocks.Run(context.Background(), changed, func(err error) { log.Printf("disks", "%v.", err) })
+			return nil
+		}}},
+	}
+	if n.reconciler, err = newReconciler(n.panicked); err != nil {
+		return nil, err
+	}
+	n.reporter = newReporter(n.store, n.log.Printf, func() bool { return n.boot.Resident })
 	if h.WatchdogFD >= 0 {
 		n.watchdog = linux.InheritWatchdog(watchdogPath, h.WatchdogFD)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -169,7 +168,7 @@ func TestSystemOutOfReach(t *testing.T) {
 			r := newRig(t)
 			r.boot.Resident = true
 			c.damage(r)
-			mustDo(t, r.startNetwork())
+			mustDo(t, r.startControllers())
 			r.server = api.NewServer(r, pki.NodeTLS(apitest.NewNode(t, apitest.NewCA(t, "test", time.Now()), time.Now()), time.Now), func(string) {})
 			r.preload()
 			p := r.successionDue()
@@ -182,8 +181,8 @@ func TestSystemOutOfReach(t *testing.T) {
 			mustDo(t, r.succeed(p))
 			r.pass()
 			var got resource.ServiceStatus
-			for _, s := range r.List(resource.ServiceStatusKind) {
-				if s.ID() == "system" {
+			for _, s := range r.list(resource.ServiceStatusKind) {
+				if s.Key() == resource.Named("system") {
 					got = s.(resource.ServiceStatus)
 				}
 			}
@@ -225,7 +224,7 @@ func TestConfigSources(t *testing.T) {
 				}
 			}
 			mustDo(t, r.loadConfig())
-			got := r.List(resource.MachineConfigKind)[0].(resource.MachineConfig)
+			got := r.list(resource.MachineConfigKind)[0].(resource.MachineConfig)
 			if got.Source != c.source || !strings.Contains(got.Rejected, c.rejected) || c.rejected == "" && got.Rejected != "" {
 				t.Errorf("the config is from %q, rejected %q; want %q, %q", got.Source, got.Rejected, c.source, c.rejected)
 			}
@@ -233,22 +232,31 @@ func TestConfigSources(t *testing.T) {
 	}
 }
 
-// TestStateInDisk is about the status that the API shows of STATE.
+// TestStateInDisk is about a STATE that is mounted already, and none at all.
 func TestStateInDisk(t *testing.T) {
 	r := newRig(t)
+	r.state = state{}
 	mustDo(t, r.mountState())
-	if got := r.List(resource.VolumeStatusKind)[0].(resource.VolumeStatus); got.Phase != "Ready" || got.Device != "/dev/mmcblk0p2" {
+	mustDo(t, r.startControllers())
+	r.pass()
+	if got, _, _ := r.store.Volumes.Get(resource.Named("STATE")); got.Phase != "Ready" || got.Device != "/dev/mmcblk0p2" {
 		t.Errorf("VolumeStatus is %+v; want STATE ready on /dev/mmcblk0p2", got)
 	}
+	if !r.state.ready || !exists(r.at(stateMarker)) {
+		t.Error("what hangs on STATE was not done")
+	}
+	r = newRig(t)
+	r.state = state{}
 	mustDo(t, r.mounts.Unmount(stateDir, false))
 	r.boot.BootDisk = ""
-	if err := r.mountState(); err == nil {
-		t.Error("mountState() without a disk = nil; want an error")
+	mustDo(t, r.mountState())
+	mustDo(t, r.startControllers())
+	r.pass()
+	got, _, _ := r.store.Volumes.Get(resource.Named("STATE"))
+	if want := "the node was not booted from a disk, and install.disk names none"; got.Phase != "Refused" || got.Message != want {
+		t.Errorf("VolumeStatus is %+v; want it Refused: %s", got, want)
 	}
-	if got := r.List(resource.VolumeStatusKind)[0].(resource.VolumeStatus); !strings.Contains(got.Phase, "Failed: the node has no boot disk") {
-		t.Errorf("VolumeStatus is %+v; want it Failed", got)
-	}
-	if _, err := os.Stat(r.at(stateMarker)); err != nil {
-		t.Error(err)
+	if r.state.ready || !r.state.settled {
+		t.Errorf("the node's state is %+v; want it settled, and not ready", r.state)
 	}
 }

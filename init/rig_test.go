@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +10,12 @@ import (
 
 	"machined/hal"
 	"machined/hal/fake"
+	"machined/hal/linux"
 	"machined/init/config"
 	"machined/init/console"
 	"machined/init/supervise"
+	"machined/reconcile/network"
+	"machined/reconcile/resource"
 )
 
 // screen is a console that keeps what it shows.
@@ -48,6 +50,7 @@ type rig struct {
 	processes *fake.Processes
 	disks     *fake.Disks
 	links     *fake.Links
+	blocks    *fake.BlockDevices
 	watchdog  *fake.Watchdog
 	screen    *screen
 }
@@ -61,28 +64,50 @@ func newRig(t *testing.T) *rig {
 	clock := fake.NewClock(y2026 * 1e9)
 	r := &rig{
 		clock: clock, host: fake.NewHost("(none)"), mounts: &fake.Mounts{}, power: &fake.Power{}, processes: fake.NewProcesses(clock),
-		disks: &fake.Disks{}, links: &fake.Links{}, watchdog: fake.NewWatchdog(clock), screen: &screen{},
+		disks: &fake.Disks{}, links: &fake.Links{}, blocks: &fake.BlockDevices{}, watchdog: fake.NewWatchdog(clock), screen: &screen{},
 	}
 	r.node = &node{
 		log: console.New(func() int64 { return 0 }, r.screen), root: t.TempDir(), kicks: make(chan struct{}, 1),
 		boot: handover{Slot: "A", Board: "test", BootPartition: "/dev/mmcblk0p1", BootDisk: "mmcblk0", WatchdogFD: -1, ListenerFD: -1},
 		drivers: drivers{
 			clock: r.clock, host: r.host, mounts: r.mounts, power: r.power, processes: r.processes,
-			disks: r.disks, links: r.links, watchLinks: func(func()) error { return errors.New("not in this test") },
+			disks: r.disks, links: r.links, dhcp: fake.NewDHCP(clock), ntp: fake.NewNTP(clock, y2026*1e9), files: &linux.Files{},
+			blocks: r.blocks, provisioner: &fake.Provisioner{Blocks: r.blocks},
 		},
 	}
+	r.jobs = linux.NewJobs(r.kick)
+	var err error
+	r.reconciler, err = newReconciler(r.panicked)
+	mustDo(t, err)
+	r.reporter = newReporter(r.store, r.log.Printf, func() bool { return r.boot.Resident })
+	r.state.settled = true // as after the first pass
 	r.loaded.Config = config.Default()
+	r.settings = newSettings(r.loaded.Config.Machine)
 	for _, dir := range []string{stateDir, cardDir} {
 		mustDo(t, os.MkdirAll(r.at(dir), 0o755))
 	}
 	mustDo(t, os.WriteFile(r.at(stateMarker), nil, 0o600))
 	r.mounts.AddDevice("/dev/mmcblk0p1", "vfat")
 	r.mounts.AddDevice("/dev/mmcblk0p2", "ext4")
+	r.mounts.AddDevice("/dev/mmcblk0p3", "ext4")
 	mustDo(t, r.mounts.Mount(hal.Mount{Source: "/dev/mmcblk0p1", Target: bootDir, FSType: "vfat", Flags: hal.ReadOnly}))
 	mustDo(t, r.mounts.Mount(hal.Mount{Source: "/dev/mmcblk0p2", Target: stateDir, FSType: "ext4"}))
-	r.links.Add(hal.Link{Name: loopback, Loopback: true, MTU: 65536})
+	r.blocks.AddDisk(hal.BlockDevice{Name: "mmcblk0", Path: "/dev/mmcblk0", Size: 4 << 30, Bus: "mmc", Table: hal.MBR})
+	r.blocks.AddPartition(hal.BlockDevice{Disk: "mmcblk0", Number: 1, Start: 1 << 20, Size: 256 << 20, Type: "0c", FS: "vfat", FSLabel: "BOOT"})
+	r.blocks.AddPartition(hal.BlockDevice{Disk: "mmcblk0", Number: 2, Start: 257 << 20, Size: 128 << 20, Type: "83", FS: "ext4", FSLabel: "STATE"})
+	r.blocks.AddPartition(hal.BlockDevice{Disk: "mmcblk0", Number: 3, Start: 385 << 20, Size: 3 << 30, Type: "83", FS: "ext4", FSLabel: "EPHEMERAL"})
+	r.links.Add(hal.Link{Name: network.Loopback, Loopback: true, MTU: 65536})
 	r.supervisor = supervise.New(r.processes, nil, nil, r.kick)
 	return r
+}
+
+// list returns the resources of a kind as the API lists them.
+func (r *rig) list(kind resource.Kind) []resource.Resource {
+	var out []resource.Resource
+	for _, c := range r.store.Snapshot(kind) {
+		out = append(out, c.Resource)
+	}
+	return out
 }
 
 // again returns the node after a restart: what is on its disks is the same.

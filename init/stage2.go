@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,29 +8,24 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"machined/api"
-	"machined/api/pki"
 	"machined/hal"
 	"machined/init/config"
 	"machined/init/sequence"
 	"machined/init/supervise"
-	"machined/init/volume"
+	"machined/reconcile/network"
 	"machined/reconcile/resource"
 )
 
 const (
-	stateDir = "/system/state"
-	// stateMarker is on STATE, so that whoever sees it sees the volume and not
-	// the bare mount point.
-	stateMarker   = stateDir + "/.machined"
-	stateTemplate = "/usr/share/machined/state.ext4.gz"
-	configName    = "config.yaml"
-	cardDir       = bootDir + "/machined" // ours on the boot partition
-	imageConfig   = "/etc/machined/config.yaml"
-	cgroupDir     = "/sys/fs/cgroup"
+	configName  = "config.yaml"
+	cardDir     = bootDir + "/machined" // ours on the boot partition
+	imageConfig = "/etc/machined/config.yaml"
+	cgroupDir   = "/sys/fs/cgroup"
+	resolvConf  = "/run/machined/resolv.conf"
+	leaseDir    = "/run/machined/dhcp"
 )
 
 // stage2 is the node: it boots, runs until an ending is asked for, and goes
@@ -69,10 +63,9 @@ func (n *node) apiTasks() []sequence.Task {
 	return []sequence.Task{
 		{Name: "clock", Optional: true, Run: func() error { return n.raiseClock(builtAt()) }},
 		{Name: "state", Optional: true, Run: n.mountState},
-		{Name: "mount status", Optional: true, Run: n.publishMounts},
+		{Name: "kept clock", Optional: true, Run: n.raiseToKept},
 		{Name: "config", Run: n.loadConfig},
-		{Name: "hostname", Optional: true, Run: n.setHostname},
-		{Name: "network", Run: n.startNetwork},
+		{Name: "controllers", Run: n.startControllers},
 		{Name: "identity", Optional: true, Run: n.loadIdentity},
 		{Name: "api", Optional: true, Run: n.startAPI},
 	}
@@ -85,7 +78,7 @@ func (n *node) lateTasks() []sequence.Task {
 		{Name: "cgroups", Optional: true, Run: n.enterInitScope},
 		{Name: "watchdog", Optional: true, Run: n.configureWatchdog},
 		{Name: "sysctls", Optional: true, Run: n.setSysctls},
-		{Name: "services", Run: n.prepareServices},
+		{Name: "services", Run: n.holdServices},
 		{Name: "power button", Optional: true, Run: n.watchPowerButton},
 		{Name: "modules", Optional: true, Run: n.loadModules},
 	}
@@ -137,74 +130,6 @@ func (n *node) raiseClock(floor time.Time) error {
 	return err
 }
 
-// mountState mounts STATE, which a first boot makes.
-func (n *node) mountState() (err error) {
-	status := resource.VolumeStatus{Name: volume.Name, FS: "ext4", Label: volume.Name, Phase: "Ready"}
-	defer func() {
-		if err != nil {
-			status.Phase = "Failed: " + err.Error()
-		}
-		n.out.set(resource.VolumeStatusKind, []resource.Resource{status})
-	}()
-	mounts, err := n.mounts.List()
-	if err != nil {
-		return err
-	}
-	if device, ok := mountedAt(mounts, stateDir); ok {
-		status.Device = device
-		return nil
-	}
-	if n.boot.BootDisk == "" {
-		return errors.New("the node has no boot disk, so nothing outlives a restart")
-	}
-	path := "/dev/" + n.boot.BootDisk
-	disk, size, err := volume.Open(path)
-	if err != nil {
-		return err
-	}
-	extent, err := volume.Find(disk, size)
-	if errors.Is(err, volume.ErrNoState) {
-		if n.boot.Resident {
-			status.Phase = "Waiting: its template is in the slot"
-			return disk.Close()
-		}
-		extent, err = volume.Create(disk, size, func() (io.ReadCloser, error) { return os.Open(n.at(stateTemplate)) })
-	}
-	if err = errors.Join(err, disk.Close()); err != nil {
-		return fmt.Errorf("provide STATE on %s: %w", path, err)
-	}
-	status.Device, err = n.disks.AddPartition(path, extent.Number, extent.Start, extent.Size)
-	if err != nil {
-		return err
-	}
-	// The slot has the mount point; the initramfs gets it here.
-	if err := os.MkdirAll(n.at(stateDir), 0o755); err != nil {
-		return err
-	}
-	err = n.mounts.Mount(hal.Mount{
-		Source: status.Device, Target: stateDir, FSType: "ext4", Flags: hal.NoSuid | hal.NoDev | hal.NoExec,
-	})
-	if err != nil {
-		return err
-	}
-	if err := n.disks.GrowExt4(stateDir, extent.Size); err != nil {
-		n.log.Printf("state", "%v.", err) // it is of use at its old size
-	}
-	return n.markState()
-}
-
-// markState makes STATE private and recognisable. A STATE that is so already is
-// not written to: a boot must not wear the card.
-func (n *node) markState() error {
-	if _, err := os.Stat(n.at(stateMarker)); err == nil {
-		return nil
-	}
-	if err := os.Chmod(n.at(stateDir), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(n.at(stateMarker), nil, 0o600)
-}
-
 // loadConfig reads the first valid config and reports the ones passed over.
 func (n *node) loadConfig() error {
 	var sources []config.Source
@@ -229,7 +154,8 @@ func (n *node) loadConfig() error {
 		return err
 	}
 	status.Bytes = string(redacted)
-	n.out.set(resource.MachineConfigKind, []resource.Resource{status})
+	n.settings = newSettings(n.loaded.Config.Machine)
+	n.put(n.store.MachineConfigs.Put(n.by, status))
 	return nil
 }
 
@@ -246,16 +172,14 @@ func readConfig(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxConfig))
 }
 
-const defaultHostname = "machined"
-
+// hostname is the name that the config gives, or the default: DHCP's may be
+// another on each network.
 func (n *node) hostname() string {
 	if h := n.loaded.Config.Machine.Hostname; h != "" {
 		return h
 	}
-	return defaultHostname
+	return network.DefaultHostname
 }
-
-func (n *node) setHostname() error { return n.host.SetHostname(n.hostname()) }
 
 // setSysctls applies what it can: one bad sysctl must not cost the others.
 func (n *node) setSysctls() error {
@@ -267,28 +191,11 @@ func (n *node) setSysctls() error {
 	return nil
 }
 
-func (n *node) startNetwork() error {
-	n.network = newNetwork(n.links, &n.out, n.loaded.Config.Machine.Network)
-	n.network.say, n.network.spawn, n.network.kick = n.say("network"), n.spawn, n.kick
-	n.network.resolvConf = n.at(resolvConf)
-	hostname := n.hostname()
-	n.network.lease = func(ctx context.Context, link string, granted func(*lease), failed func(error)) {
-		keepLease(ctx, func(ctx context.Context) (*lease, time.Duration, error) { return requestLease(ctx, link, hostname) }, granted, failed)
-	}
-	n.spawn("network", func() {
-		if err := n.watchLinks(n.kick); err != nil {
-			n.log.Printf("network", "Changes are seen every %s only: %v.", idlePass, err)
-		}
-	})
-	n.network.step()
-	return nil
-}
-
 // startAPI listens before the network is up: the address is any, so whatever
 // link comes first is served.
 func (n *node) startAPI() error {
 	n.apiStatus = resource.ServiceStatus{ServiceID: "api", State: supervise.Failed.String()}
-	if n.identity == nil && n.boot.Resident {
+	if n.identity == nil && (n.boot.Resident || !n.state.settled) {
 		n.apiStatus.State, n.apiStatus.Message = supervise.Waiting.String(), "the identity is made with STATE"
 		return nil
 	}
@@ -300,7 +207,7 @@ func (n *node) startAPI() error {
 		n.apiStatus.Message = err.Error()
 		return fmt.Errorf("start the API: %w", err)
 	}
-	n.server = api.NewServer(n, pki.NodeTLS(n.identity.node, time.Now), func(what string) { n.log.Printf("api", "%s", what) })
+	n.server = api.NewServer(n, n.identity.settings(), func(what string) { n.log.Printf("api", "%s", what) })
 	n.apiStatus.State, n.apiStatus.Healthy = supervise.Running.String(), true
 	n.apiStatus.Message = fmt.Sprintf("listening on port %d", api.Port)
 	n.spawn("api", func() {
@@ -327,34 +234,4 @@ func (n *node) listen() error {
 	l, err := net.FileListener(f)
 	n.listener = l
 	return err
-}
-
-// publishMounts publishes what is mounted from block devices.
-func (n *node) publishMounts() error {
-	all, err := n.mounts.List()
-	if err != nil {
-		return err
-	}
-	var mounts []resource.Resource
-	for _, m := range all {
-		if strings.HasPrefix(m.Source, "/dev/") && m.Target != newRoot {
-			mounts = append(mounts, resource.MountStatus{
-				Volume: volumeAt(m.Target), Source: m.Source, Target: m.Target, FSType: m.FSType, Mounted: true,
-			})
-		}
-	}
-	n.out.set(resource.MountStatusKind, mounts)
-	return nil
-}
-
-func volumeAt(target string) string {
-	switch target {
-	case "/":
-		return "SYSTEM"
-	case bootDir:
-		return "BOOT"
-	case stateDir:
-		return volume.Name
-	}
-	return target
 }

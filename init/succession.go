@@ -108,6 +108,7 @@ func (n *node) stayResident(why error) error {
 	n.log.Printf("succession", "Going on from the initramfs, without services: %v.", why)
 	n.systemStatus = &resource.ServiceStatus{ServiceID: "system", State: supervise.Failed.String(), Message: why.Error()}
 	n.boot.Resident = false
+	n.startWatchers()
 	n.mu.Lock()
 	n.succeeding = false
 	n.mu.Unlock()

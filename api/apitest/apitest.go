@@ -21,6 +21,7 @@ import (
 
 	"machined/api"
 	"machined/api/pki"
+	"machined/reconcile"
 	"machined/reconcile/resource"
 )
 
@@ -29,7 +30,11 @@ import (
 type Node struct {
 	Info      api.Version
 	Resources map[resource.Kind][]resource.Resource
-	// OnList runs inside List, to block it or to panic; nil does nothing.
+	// Store, if set, takes the place of Resources. Whoever changes it calls
+	// Kick.
+	Store *reconcile.Store
+	// OnList runs when resources are asked for, to block or to panic; nil does
+	// nothing.
 	OnList func()
 	// EndError is what Reboot and Shutdown return.
 	EndError error
@@ -37,17 +42,50 @@ type Node struct {
 	mu    sync.Mutex
 	asked []string
 	used  []string
+	moved chan struct{}
 }
 
 // Version implements api.Node.
 func (n *Node) Version() api.Version { return n.Info }
 
-// List implements api.Node.
-func (n *Node) List(kind resource.Kind) []resource.Resource {
+// Watch implements api.Node.
+func (n *Node) Watch(kind resource.Kind, from uint64, out []reconcile.Change) ([]reconcile.Change, uint64) {
 	if n.OnList != nil {
 		n.OnList()
 	}
-	return n.Resources[kind]
+	switch {
+	case n.Store != nil:
+		return n.Store.Watch(kind, from, out)
+	case from == 1:
+		return out, 1
+	}
+	for _, r := range n.Resources[kind] {
+		out = append(out, reconcile.Change{Op: reconcile.Current, Seq: 1, Key: r.Key(), Resource: r})
+	}
+	return append(out, reconcile.Change{Op: reconcile.Synced, Seq: 1}), 1
+}
+
+// Epoch implements api.Node.
+func (n *Node) Epoch() string { return "epoch-" + n.Info.BootID }
+
+// Moved implements api.Node.
+func (n *Node) Moved() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.moved == nil {
+		n.moved = make(chan struct{})
+	}
+	return n.moved
+}
+
+// Kick tells the watches that the store has moved.
+func (n *Node) Kick() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.moved != nil {
+		close(n.moved)
+		n.moved = nil
+	}
 }
 
 // Reboot implements api.Node.

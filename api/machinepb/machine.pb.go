@@ -26,6 +26,71 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type WatchEvent_Op int32
+
+const (
+	WatchEvent_UNKNOWN WatchEvent_Op = 0
+	// A resource that is there, before SYNCED.
+	WatchEvent_CURRENT WatchEvent_Op = 1
+	// All resources were sent; what follows are changes.
+	WatchEvent_SYNCED  WatchEvent_Op = 2
+	WatchEvent_CREATED WatchEvent_Op = 3
+	WatchEvent_UPDATED WatchEvent_Op = 4
+	// The entry has an id alone.
+	WatchEvent_DESTROYED WatchEvent_Op = 5
+	// Changes were missed, `lost` of them. All resources follow.
+	WatchEvent_LOST WatchEvent_Op = 6
+)
+
+// Enum value maps for WatchEvent_Op.
+var (
+	WatchEvent_Op_name = map[int32]string{
+		0: "UNKNOWN",
+		1: "CURRENT",
+		2: "SYNCED",
+		3: "CREATED",
+		4: "UPDATED",
+		5: "DESTROYED",
+		6: "LOST",
+	}
+	WatchEvent_Op_value = map[string]int32{
+		"UNKNOWN":   0,
+		"CURRENT":   1,
+		"SYNCED":    2,
+		"CREATED":   3,
+		"UPDATED":   4,
+		"DESTROYED": 5,
+		"LOST":      6,
+	}
+)
+
+func (x WatchEvent_Op) Enum() *WatchEvent_Op {
+	p := new(WatchEvent_Op)
+	*p = x
+	return p
+}
+
+func (x WatchEvent_Op) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WatchEvent_Op) Descriptor() protoreflect.EnumDescriptor {
+	return file_api_machine_proto_enumTypes[0].Descriptor()
+}
+
+func (WatchEvent_Op) Type() protoreflect.EnumType {
+	return &file_api_machine_proto_enumTypes[0]
+}
+
+func (x WatchEvent_Op) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WatchEvent_Op.Descriptor instead.
+func (WatchEvent_Op) EnumDescriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{7, 0}
+}
+
 type Empty struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -352,6 +417,154 @@ func (x *KeyValue) GetValue() string {
 	return ""
 }
 
+type WatchRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Type      string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	// Epoch and sequence of the last event that the client has seen, to go on
+	// from there. Left out, or of another epoch, the watch begins anew.
+	Epoch         string `protobuf:"bytes,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	After         uint64 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRequest) Reset() {
+	*x = WatchRequest{}
+	mi := &file_api_machine_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRequest) ProtoMessage() {}
+
+func (x *WatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
+func (*WatchRequest) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WatchRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+type WatchEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Op    WatchEvent_Op          `protobuf:"varint,1,opt,name=op,proto3,enum=machine.WatchEvent_Op" json:"op,omitempty"`
+	Entry *ResourceEntry         `protobuf:"bytes,2,opt,name=entry,proto3" json:"entry,omitempty"`
+	// Number of the change within its kind and epoch.
+	Sequence uint64 `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Lost     uint64 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"`
+	// Names the life of the node's store that sequence counts in.
+	Epoch         string `protobuf:"bytes,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchEvent) Reset() {
+	*x = WatchEvent{}
+	mi := &file_api_machine_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchEvent) ProtoMessage() {}
+
+func (x *WatchEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
+func (*WatchEvent) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *WatchEvent) GetOp() WatchEvent_Op {
+	if x != nil {
+		return x.Op
+	}
+	return WatchEvent_UNKNOWN
+}
+
+func (x *WatchEvent) GetEntry() *ResourceEntry {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *WatchEvent) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *WatchEvent) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *WatchEvent) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
+}
+
 type UpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where the node fetches the bundle.
@@ -364,7 +577,7 @@ type UpgradeRequest struct {
 
 func (x *UpgradeRequest) Reset() {
 	*x = UpgradeRequest{}
-	mi := &file_api_machine_proto_msgTypes[6]
+	mi := &file_api_machine_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -376,7 +589,7 @@ func (x *UpgradeRequest) String() string {
 func (*UpgradeRequest) ProtoMessage() {}
 
 func (x *UpgradeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[6]
+	mi := &file_api_machine_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -389,7 +602,7 @@ func (x *UpgradeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpgradeRequest.ProtoReflect.Descriptor instead.
 func (*UpgradeRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{6}
+	return file_api_machine_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *UpgradeRequest) GetUrl() string {
@@ -429,13 +642,35 @@ const file_api_machine_proto_rawDesc = "" +
 	"\x06fields\x18\x02 \x03(\v2\x11.machine.KeyValueR\x06fields\"2\n" +
 	"\bKeyValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\":\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"l\n" +
+	"\fWatchRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04type\x18\x02 \x01(\tR\x04type\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\tR\x05epoch\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\x04R\x05after\"\x87\x02\n" +
+	"\n" +
+	"WatchEvent\x12&\n" +
+	"\x02op\x18\x01 \x01(\x0e2\x16.machine.WatchEvent.OpR\x02op\x12,\n" +
+	"\x05entry\x18\x02 \x01(\v2\x16.machine.ResourceEntryR\x05entry\x12\x1a\n" +
+	"\bsequence\x18\x03 \x01(\x04R\bsequence\x12\x12\n" +
+	"\x04lost\x18\x04 \x01(\x04R\x04lost\x12\x14\n" +
+	"\x05epoch\x18\x05 \x01(\tR\x05epoch\"]\n" +
+	"\x02Op\x12\v\n" +
+	"\aUNKNOWN\x10\x00\x12\v\n" +
+	"\aCURRENT\x10\x01\x12\n" +
+	"\n" +
+	"\x06SYNCED\x10\x02\x12\v\n" +
+	"\aCREATED\x10\x03\x12\v\n" +
+	"\aUPDATED\x10\x04\x12\r\n" +
+	"\tDESTROYED\x10\x05\x12\b\n" +
+	"\x04LOST\x10\x06\":\n" +
 	"\x0eUpgradeRequest\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x16\n" +
-	"\x06sha256\x18\x02 \x01(\tR\x06sha2562\xc8\x02\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha2562\xff\x02\n" +
 	"\x0eMachineService\x123\n" +
 	"\aVersion\x12\x0e.machine.Empty\x1a\x18.machine.VersionResponse\x12N\n" +
-	"\rListResources\x12\x1d.machine.ListResourcesRequest\x1a\x1e.machine.ListResourcesResponse\x12(\n" +
+	"\rListResources\x12\x1d.machine.ListResourcesRequest\x1a\x1e.machine.ListResourcesResponse\x125\n" +
+	"\x05Watch\x12\x15.machine.WatchRequest\x1a\x13.machine.WatchEvent0\x01\x12(\n" +
 	"\x06Reboot\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12*\n" +
 	"\bShutdown\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12'\n" +
 	"\x05Reset\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x122\n" +
@@ -453,36 +688,44 @@ func file_api_machine_proto_rawDescGZIP() []byte {
 	return file_api_machine_proto_rawDescData
 }
 
-var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_api_machine_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_api_machine_proto_goTypes = []any{
-	(*Empty)(nil),                 // 0: machine.Empty
-	(*VersionResponse)(nil),       // 1: machine.VersionResponse
-	(*ListResourcesRequest)(nil),  // 2: machine.ListResourcesRequest
-	(*ListResourcesResponse)(nil), // 3: machine.ListResourcesResponse
-	(*ResourceEntry)(nil),         // 4: machine.ResourceEntry
-	(*KeyValue)(nil),              // 5: machine.KeyValue
-	(*UpgradeRequest)(nil),        // 6: machine.UpgradeRequest
+	(WatchEvent_Op)(0),            // 0: machine.WatchEvent.Op
+	(*Empty)(nil),                 // 1: machine.Empty
+	(*VersionResponse)(nil),       // 2: machine.VersionResponse
+	(*ListResourcesRequest)(nil),  // 3: machine.ListResourcesRequest
+	(*ListResourcesResponse)(nil), // 4: machine.ListResourcesResponse
+	(*ResourceEntry)(nil),         // 5: machine.ResourceEntry
+	(*KeyValue)(nil),              // 6: machine.KeyValue
+	(*WatchRequest)(nil),          // 7: machine.WatchRequest
+	(*WatchEvent)(nil),            // 8: machine.WatchEvent
+	(*UpgradeRequest)(nil),        // 9: machine.UpgradeRequest
 }
 var file_api_machine_proto_depIdxs = []int32{
-	4, // 0: machine.ListResourcesResponse.entries:type_name -> machine.ResourceEntry
-	5, // 1: machine.ResourceEntry.fields:type_name -> machine.KeyValue
-	0, // 2: machine.MachineService.Version:input_type -> machine.Empty
-	2, // 3: machine.MachineService.ListResources:input_type -> machine.ListResourcesRequest
-	0, // 4: machine.MachineService.Reboot:input_type -> machine.Empty
-	0, // 5: machine.MachineService.Shutdown:input_type -> machine.Empty
-	0, // 6: machine.MachineService.Reset:input_type -> machine.Empty
-	6, // 7: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
-	1, // 8: machine.MachineService.Version:output_type -> machine.VersionResponse
-	3, // 9: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
-	0, // 10: machine.MachineService.Reboot:output_type -> machine.Empty
-	0, // 11: machine.MachineService.Shutdown:output_type -> machine.Empty
-	0, // 12: machine.MachineService.Reset:output_type -> machine.Empty
-	0, // 13: machine.MachineService.Upgrade:output_type -> machine.Empty
-	8, // [8:14] is the sub-list for method output_type
-	2, // [2:8] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	5,  // 0: machine.ListResourcesResponse.entries:type_name -> machine.ResourceEntry
+	6,  // 1: machine.ResourceEntry.fields:type_name -> machine.KeyValue
+	0,  // 2: machine.WatchEvent.op:type_name -> machine.WatchEvent.Op
+	5,  // 3: machine.WatchEvent.entry:type_name -> machine.ResourceEntry
+	1,  // 4: machine.MachineService.Version:input_type -> machine.Empty
+	3,  // 5: machine.MachineService.ListResources:input_type -> machine.ListResourcesRequest
+	7,  // 6: machine.MachineService.Watch:input_type -> machine.WatchRequest
+	1,  // 7: machine.MachineService.Reboot:input_type -> machine.Empty
+	1,  // 8: machine.MachineService.Shutdown:input_type -> machine.Empty
+	1,  // 9: machine.MachineService.Reset:input_type -> machine.Empty
+	9,  // 10: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
+	2,  // 11: machine.MachineService.Version:output_type -> machine.VersionResponse
+	4,  // 12: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
+	8,  // 13: machine.MachineService.Watch:output_type -> machine.WatchEvent
+	1,  // 14: machine.MachineService.Reboot:output_type -> machine.Empty
+	1,  // 15: machine.MachineService.Shutdown:output_type -> machine.Empty
+	1,  // 16: machine.MachineService.Reset:output_type -> machine.Empty
+	1,  // 17: machine.MachineService.Upgrade:output_type -> machine.Empty
+	11, // [11:18] is the sub-list for method output_type
+	4,  // [4:11] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_api_machine_proto_init() }
@@ -495,13 +738,14 @@ func file_api_machine_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_machine_proto_rawDesc), len(file_api_machine_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   7,
+			NumEnums:      1,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_api_machine_proto_goTypes,
 		DependencyIndexes: file_api_machine_proto_depIdxs,
+		EnumInfos:         file_api_machine_proto_enumTypes,
 		MessageInfos:      file_api_machine_proto_msgTypes,
 	}.Build()
 	File_api_machine_proto = out.File

@@ -26,6 +26,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	MachineService_Version_FullMethodName       = "/machine.MachineService/Version"
 	MachineService_ListResources_FullMethodName = "/machine.MachineService/ListResources"
+	MachineService_Watch_FullMethodName         = "/machine.MachineService/Watch"
 	MachineService_Reboot_FullMethodName        = "/machine.MachineService/Reboot"
 	MachineService_Shutdown_FullMethodName      = "/machine.MachineService/Shutdown"
 	MachineService_Reset_FullMethodName         = "/machine.MachineService/Reset"
@@ -42,6 +43,12 @@ type MachineServiceClient interface {
 	// the kind's own; an unknown kind or namespace is INVALID_ARGUMENT.
 	// Role: os:reader.
 	ListResources(ctx context.Context, in *ListResourcesRequest, opts ...grpc.CallOption) (*ListResourcesResponse, error)
+	// Watch sends the resources of one kind, then each change of them, for as long
+	// as the client listens. Kind and namespace are as in ListResources. A client
+	// that is too slow is told how many changes it has lost, and gets all
+	// resources anew; UNAVAILABLE ends a watch that is to be made again.
+	// Role: os:reader.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchEvent], error)
 	// Reboot starts an orderly reboot and returns before it happens.
 	// Role: os:operator.
 	Reboot(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
@@ -81,6 +88,25 @@ func (c *machineServiceClient) ListResources(ctx context.Context, in *ListResour
 	}
 	return out, nil
 }
+
+func (c *machineServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MachineService_ServiceDesc.Streams[0], MachineService_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, WatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MachineService_WatchClient = grpc.ServerStreamingClient[WatchEvent]
 
 func (c *machineServiceClient) Reboot(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -132,6 +158,12 @@ type MachineServiceServer interface {
 	// the kind's own; an unknown kind or namespace is INVALID_ARGUMENT.
 	// Role: os:reader.
 	ListResources(context.Context, *ListResourcesRequest) (*ListResourcesResponse, error)
+	// Watch sends the resources of one kind, then each change of them, for as long
+	// as the client listens. Kind and namespace are as in ListResources. A client
+	// that is too slow is told how many changes it has lost, and gets all
+	// resources anew; UNAVAILABLE ends a watch that is to be made again.
+	// Role: os:reader.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchEvent]) error
 	// Reboot starts an orderly reboot and returns before it happens.
 	// Role: os:operator.
 	Reboot(context.Context, *Empty) (*Empty, error)
@@ -157,6 +189,9 @@ func (UnimplementedMachineServiceServer) Version(context.Context, *Empty) (*Vers
 }
 func (UnimplementedMachineServiceServer) ListResources(context.Context, *ListResourcesRequest) (*ListResourcesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListResources not implemented")
+}
+func (UnimplementedMachineServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedMachineServiceServer) Reboot(context.Context, *Empty) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method Reboot not implemented")
@@ -226,6 +261,17 @@ func _MachineService_ListResources_Handler(srv interface{}, ctx context.Context,
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _MachineService_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MachineServiceServer).Watch(m, &grpc.GenericServerStream[WatchRequest, WatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MachineService_WatchServer = grpc.ServerStreamingServer[WatchEvent]
 
 func _MachineService_Reboot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(Empty)
@@ -331,6 +377,12 @@ var MachineService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _MachineService_Upgrade_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _MachineService_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "api/machine.proto",
 }

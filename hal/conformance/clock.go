@@ -37,4 +37,9 @@ func Clock(t *testing.T, clock hal.Clock, pass func()) {
 			t.Errorf("Now() = %d; want nanoseconds since 1970, between 2020 and 2200", now)
 		}
 	})
+	t.Run("slewing has a limit", func(t *testing.T) {
+		for _, nanos := range []int64{500e6 + 1, -500e6 - 1, 1 << 62} {
+			expect(t, "Slew beyond half a second", clock.Slew(nanos), hal.ErrInvalid)
+		}
+	})
 }

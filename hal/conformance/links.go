@@ -26,9 +26,10 @@ func Links(t *testing.T, newRig func(t *testing.T) LinksRig) {
 		name string
 		run  func(*testing.T, LinksRig)
 	}{
-		{"list", linkList}, {"up and down", linkUp}, {"MTU", linkMTU}, {"gone link", linkGone},
+		{"list", linkList}, {"up and down", linkUp}, {"MTU", linkMTU}, {"gone link", linkGone}, {"changes", linkChanges},
 		{"addresses", linkAddresses}, {"routes", linkRoutes}, {"route that differs", routeDiffers},
-		{"route of the kernel", kernelRoute}, {"bad values", linkBad},
+		{"route of the kernel", kernelRoute}, {"route by a link's route", linkRoute}, {"last address", lastAddress},
+		{"bad values", linkBad},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newRig(t)) })
 	}
@@ -145,4 +146,30 @@ func linkBad(t *testing.T, r LinksRig) {
 		}
 	}
 	expect(t, "AddRoute with host bits", r.Links.AddRoute(hal.Route{Link: r.Link, Destination: v4(10, 9, 0, 1, 16)}), hal.ErrInvalid)
+}
+
+// linkChanges checks that a change is counted, by whoever it was made, and that
+// looking is none.
+func linkChanges(t *testing.T, r LinksRig) {
+	moved := func(what string, change func() error) {
+		t.Helper()
+		r.Settle()
+		before := r.Links.Changes()
+		must(t, what, change())
+		r.Settle()
+		if r.Links.Changes() == before {
+			t.Errorf("Changes() stays %d after %s", before, what)
+		}
+	}
+	address := v4(10, 7, 0, 2, 24)
+	moved("SetUp", func() error { return r.Links.SetUp(r.Link, true) })
+	moved("AddAddress", func() error { return r.Links.AddAddress(r.Link, address) })
+	moved("RemoveAddress", func() error { return r.Links.RemoveAddress(r.Link, address) })
+	r.Settle()
+	before := r.Links.Changes()
+	_, err := r.Links.List()
+	must(t, "List()", err)
+	if got := r.Links.Changes(); got != before {
+		t.Errorf("Changes() = %d after looking; want %d", got, before)
+	}
 }

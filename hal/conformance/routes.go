@@ -129,3 +129,43 @@ func kernelRoute(t *testing.T, r LinksRig) {
 		}
 	}
 }
+
+// linkRoute has a gateway in no network of the link, which a route of its own
+// says is there: what servers on rented machines hand out.
+func linkRoute(t *testing.T, r LinksRig) {
+	must(t, "SetUp", r.Links.SetUp(r.Link, true))
+	must(t, "AddAddress", r.Links.AddAddress(r.Link, v4(10, 7, 0, 2, 32)))
+	gateway := v4(10, 255, 0, 1, 32)
+	onward := hal.Route{Link: r.Link, Destination: defaultOf(gateway), Gateway: gateway.Address, Metric: 1024}
+	if err := r.Links.AddRoute(onward); err == nil {
+		t.Error("AddRoute by a gateway that is nowhere succeeds; want an error")
+	}
+	must(t, "AddRoute to the gateway", r.Links.AddRoute(hal.Route{Link: r.Link, Destination: gateway, Metric: 1024}))
+	expect(t, "AddRoute by the gateway", r.Links.AddRoute(onward), nil)
+}
+
+// lastAddress checks what a link loses with an address: that of another network
+// takes none of the routes along, and the last one of IPv4 takes all.
+func lastAddress(t *testing.T, r LinksRig) {
+	must(t, "SetUp", r.Links.SetUp(r.Link, true))
+	first, second := v4(10, 7, 0, 2, 24), v4(10, 8, 0, 2, 24)
+	must(t, "AddAddress", r.Links.AddAddress(r.Link, first))
+	must(t, "AddAddress", r.Links.AddAddress(r.Link, second))
+	routes := []hal.Route{
+		{Link: r.Link, Destination: defaultOf(first), Gateway: v4(10, 7, 0, 1, 24).Address, Metric: 1024},
+		{Link: r.Link, Destination: v4(10, 99, 0, 0, 16), Metric: 7},
+	}
+	for _, route := range routes {
+		must(t, "AddRoute", r.Links.AddRoute(route))
+	}
+	must(t, "RemoveAddress", r.Links.RemoveAddress(r.Link, first))
+	for _, route := range routes {
+		if got := routesOf(t, r, r.Link); count(got, route) != 1 {
+			t.Errorf("with an address of the link left Routes() = %+v; want %+v among them", got, route)
+		}
+	}
+	must(t, "RemoveAddress", r.Links.RemoveAddress(r.Link, second))
+	if got := slices.DeleteFunc(routesOf(t, r, r.Link), func(r hal.Route) bool { return r.Destination.Address.Len != 4 }); len(got) != 0 {
+		t.Errorf("without an address of the link Routes() = %+v; want none of IPv4", got)
+	}
+}

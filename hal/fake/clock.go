@@ -6,6 +6,7 @@ import "machined/hal"
 type Clock struct {
 	Faults
 	wall, boot int64
+	slew       int64 // what is left to gain
 }
 
 // NewClock returns a clock of a machine that has just started, with its wall
@@ -32,10 +33,29 @@ func (c *Clock) Set(unixNanos int64) error {
 	return nil
 }
 
-// Advance moves both clocks by nanos.
+// Slew implements hal.Clock.
+func (c *Clock) Slew(nanos int64) error {
+	if err := c.failing("Slew"); err != nil {
+		return err
+	}
+	if nanos > 500e6 || nanos < -500e6 {
+		return hal.ErrInvalid
+	}
+	c.slew = nanos
+	return nil
+}
+
+// Advance moves both clocks by nanos, and the wall clock by as much of a slew
+// as the kernel would do meanwhile.
 func (c *Clock) Advance(nanos int64) {
-	c.wall += nanos
+	most := nanos / 2000
+	gain := min(max(c.slew, -most), most)
+	c.slew -= gain
+	c.wall += nanos + gain
 	c.boot += nanos
 }
+
+// Drift makes the wall clock go wrong by nanos, as a bad crystal does.
+func (c *Clock) Drift(nanos int64) { c.wall += nanos }
 
 var _ hal.Clock = (*Clock)(nil)

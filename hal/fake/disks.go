@@ -9,6 +9,10 @@ import (
 // Disks is a simulated hal.Disks.
 type Disks struct {
 	Faults
+	// Blocks, when set, holds devices whose ext4 can be grown once it is
+	// mounted by Blocks.Mounts.
+	Blocks *BlockDevices
+
 	disks   []disk
 	volumes []volume
 }
@@ -95,6 +99,7 @@ func (d *Disks) GrowExt4(target string, size int64) error {
 		return err
 	}
 	size -= size % ext4Block
+	d.learn(target)
 	for i := range d.volumes {
 		v := &d.volumes[i]
 		if v.target != target {
@@ -107,6 +112,23 @@ func (d *Disks) GrowExt4(target string, size int64) error {
 		return nil
 	}
 	return hal.ErrNotMounted
+}
+
+// templateSize is what an ext4 has in bytes before it is grown.
+const templateSize = 3 << 20
+
+// learn looks whether an ext4 of Blocks is mounted at target.
+func (d *Disks) learn(target string) {
+	if d.Blocks == nil || d.Blocks.Mounts == nil || d.Ext4Size(target) > 0 {
+		return
+	}
+	i := d.Blocks.Mounts.top(target)
+	if i < 0 || d.Blocks.Mounts.mounts[i].FSType != "ext4" {
+		return
+	}
+	if device, ok := d.Blocks.byPath(d.Blocks.Mounts.mounts[i].Source); ok {
+		d.AddExt4(target, templateSize, device.Size)
+	}
 }
 
 var _ hal.Disks = (*Disks)(nil)

@@ -102,7 +102,6 @@ func TestPower(t *testing.T) {
 }
 
 func TestDisks(t *testing.T) {
-	const mib = 1 << 20
 	conformance.Disks(t, func(*testing.T) conformance.DisksRig {
 		d := &fake.Disks{}
 		d.AddDisk("/dev/mmcblk0", 64*mib)

@@ -9,7 +9,11 @@ type Links struct {
 	links  []link
 	routes []hal.Route
 	last   uint32 // index that was given last
+	moves  uint64
 }
+
+// Changes implements hal.Links.
+func (l *Links) Changes() uint64 { return l.moves }
 
 type link struct {
 	hal.Link
@@ -27,6 +31,7 @@ const (
 // Add makes a link appear and returns its index, which is given here.
 func (l *Links) Add(added hal.Link) uint32 {
 	l.last++
+	l.moves++
 	added.Index = l.last
 	if added.MTU == 0 {
 		added.MTU = 1500
@@ -37,6 +42,7 @@ func (l *Links) Add(added hal.Link) uint32 {
 
 // Remove makes a link disappear, and with it its addresses and routes.
 func (l *Links) Remove(index uint32) {
+	l.moves++
 	kept := l.links[:0]
 	for _, other := range l.links {
 		if other.Index != index {
@@ -51,6 +57,7 @@ func (l *Links) Remove(index uint32) {
 func (l *Links) SetCarrier(index uint32, carrier bool) {
 	if found := l.find(index); found != nil {
 		found.Carrier = carrier
+		l.moves++
 	}
 }
 
@@ -73,6 +80,7 @@ func (l *Links) SetUp(index uint32, up bool) error {
 		return err
 	}
 	found.Up = up
+	l.moves++
 	if up {
 		for _, a := range found.addresses {
 			l.addConnected(index, a)
@@ -92,7 +100,10 @@ func (l *Links) SetMTU(index, mtu uint32) error {
 	if mtu < minMTU || mtu > maxMTU {
 		return hal.ErrInvalid
 	}
-	found.MTU = mtu
+	if found.MTU != mtu {
+		found.MTU = mtu
+		l.moves++
+	}
 	return nil
 }
 
@@ -111,6 +122,7 @@ func (l *Links) AddAddress(index uint32, p hal.Prefix) error {
 		}
 	}
 	found.addresses = append(found.addresses, p)
+	l.moves++
 	if found.Up {
 		l.addConnected(index, p)
 	}
@@ -129,10 +141,21 @@ func (l *Links) RemoveAddress(index uint32, p hal.Prefix) error {
 			kept = append(kept, a)
 		}
 	}
+	if len(kept) == len(found.addresses) {
+		return nil
+	}
+	l.moves++
 	found.addresses = kept
-	connected := network(p)
+	shared, last := false, p.Address.Len == 4
+	for _, a := range kept {
+		shared = shared || network(a) == network(p)
+		last = last && a.Address.Len != 4
+	}
+	// With its last IPv4 address a link loses all routes of IPv4. Otherwise
+	// those stay that go by a gateway in the network which is gone.
 	l.dropRoutes(func(r hal.Route) bool {
-		return r.Link == index && (r.Destination == connected && r.Gateway.Len == 0 || r.Gateway.Len > 0 && !found.reaches(r.Gateway))
+		connected := r.Destination == network(p) && r.Gateway.Len == 0 && !shared
+		return r.Link == index && (connected || last && r.Destination.Address.Len == 4)
 	})
 	return nil
 }

@@ -35,6 +35,16 @@ func (m *Mounts) AddDevice(path, fsType string) {
 	m.sources = append(m.sources, source{path: path, fsType: fsType})
 }
 
+// setDevice makes a block device known, or says what it holds now.
+func (m *Mounts) setDevice(path, fsType string, readOnly bool) {
+	s := find(m.sources, path)
+	if s == nil {
+		m.AddDevice(path, "")
+		s = find(m.sources, path)
+	}
+	s.fsType, s.readOnly = fsType, readOnly
+}
+
 // RemoveDevice takes a device away, as when a card is pulled. Its mounts stay,
 // as in the kernel.
 func (m *Mounts) RemoveDevice(path string) { m.sources = without(m.sources, path) }

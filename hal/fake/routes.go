@@ -14,7 +14,7 @@ func (l *Links) AddRoute(r hal.Route) error {
 		return hal.ErrInvalid
 	case !found.Up:
 		return ErrDown
-	case r.Gateway.Len > 0 && !found.reaches(r.Gateway):
+	case r.Gateway.Len > 0 && !found.reaches(r.Gateway) && !l.routedDirectly(r.Link, r.Gateway):
 		return ErrUnreachable
 	}
 	for _, other := range l.routes {
@@ -26,6 +26,7 @@ func (l *Links) AddRoute(r hal.Route) error {
 		}
 	}
 	l.routes = append(l.routes, r)
+	l.moves++
 	return nil
 }
 
@@ -77,6 +78,9 @@ func (l *Links) dropRoutes(drop func(hal.Route) bool) {
 			kept = append(kept, r)
 		}
 	}
+	if len(kept) != len(l.routes) {
+		l.moves++
+	}
 	l.routes = kept
 }
 
@@ -106,4 +110,34 @@ func network(p hal.Prefix) hal.Prefix {
 		}
 	}
 	return p
+}
+
+// has reports whether an address is one of the link's own.
+func (l *link) has(a hal.Address) bool {
+	for _, own := range l.addresses {
+		if own.Address == a {
+			return true
+		}
+	}
+	return false
+}
+
+// routedDirectly reports whether a route says that an address is on the link.
+func (l *Links) routedDirectly(index uint32, to hal.Address) bool {
+	for _, r := range l.routes {
+		if r.Link == index && r.Gateway.Len == 0 && r.Destination.Contains(to) {
+			return true
+		}
+	}
+	return false
+}
+
+// routed reports whether a route of the link leads to an address.
+func (l *Links) routed(index uint32, to hal.Address) bool {
+	for _, r := range l.routes {
+		if r.Link == index && r.Destination.Contains(to) {
+			return true
+		}
+	}
+	return false
 }

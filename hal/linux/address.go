@@ -24,24 +24,6 @@ func PrefixFrom(p netip.Prefix) hal.Prefix {
 	return hal.Prefix{Address: AddressFrom(p.Addr()), Bits: uint8(max(p.Bits(), 0))}
 }
 
-// FormatAddress prints a as RFC 5952 has it, and an absent one as "".
-func FormatAddress(a hal.Address) string {
-	ip, ok := netip.AddrFromSlice(a.Bytes[:a.Len])
-	if !ok {
-		return ""
-	}
-	return ip.String()
-}
-
-// FormatPrefix prints p as address/bits.
-func FormatPrefix(p hal.Prefix) string {
-	ip, ok := netip.AddrFromSlice(p.Address.Bytes[:p.Address.Len])
-	if !ok {
-		return ""
-	}
-	return netip.PrefixFrom(ip, int(p.Bits)).String()
-}
-
 func addressOf(ip net.IP) hal.Address {
 	a, ok := netip.AddrFromSlice(ip)
 	if !ok {

@@ -2,6 +2,7 @@ package linux
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"os"
 	"os/exec"
@@ -11,16 +12,18 @@ import (
 	"time"
 
 	"github.com/u-root/u-root/pkg/cpio"
+
+	"machined/tools/parts/ext4"
 )
 
-// TestInGuest grows a file system and uses a watchdog for real, to the reset.
-// A build machine withholds the capability for the first (CAP_SYS_RESOURCE)
-// and the device for the second.
+// TestInGuest grows a file system, makes volumes on a blank disk, and uses a
+// watchdog for real, to the reset. A build machine withholds the capability
+// for the first (CAP_SYS_RESOURCE) and the device for the last.
 func TestInGuest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a machine under emulation")
 	}
-	image, blank := makeExt4(t, 16<<20), makeBlank(t, 64<<20)
+	image, blank, volumes := makeExt4(t, 16<<20), makeBlank(t, 64<<20), makeBlank(t, 600<<20)
 	if err := os.Truncate(image, 32<<20); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +32,8 @@ func TestInGuest(t *testing.T) {
 	out, err := exec.CommandContext(ctx, needTool(t, "qemu-system-x86_64"),
 		"-accel", "tcg", "-m", "256", "-display", "none", "-serial", "stdio", "-no-reboot", "-net", "none", "-device", "i6300esb",
 		"-kernel", guestKernel(t), "-initrd", guestInitramfs(t), "-append", "console=ttyS0 quiet panic=-1",
-		"-drive", "if=virtio,format=raw,file="+image, "-drive", "if=virtio,format=raw,file="+blank).Output()
+		"-drive", "if=virtio,format=raw,file="+image, "-drive", "if=virtio,format=raw,file="+blank,
+		"-drive", "if=virtio,format=raw,file="+volumes).Output()
 	if err != nil {
 		t.Fatalf("the guest did not restart: %v\n%s", err, out)
 	}
@@ -43,6 +47,14 @@ func TestInGuest(t *testing.T) {
 		"partition 2 at 8388608: \"/dev/vdb2\", failed false\nGUEST partition 2 at 8388608: \"/dev/vdb2\", failed false",
 		"partition 3 at 16777216: \"\", failed true",
 		"partition 2 at 33554432: \"\", failed true",
+		"found vdc", "found vdc1", "found vdc2",
+		"uses STATE: partition 1 has 16777216 bytes, and its ext4 true",
+		"uses EPHEMERAL: partition 2 has 610271232 bytes, and its ext4 true",
+		"wipes what is mounted: failed true",
+		"provisions again: failed false",
+		"provisions a partition: refused true",
+		"wiped: the old partition is gone true",
+		"uses DATA: partition 1 has 627048448 bytes, and its ext4 true",
 		"done",
 		"watchdog starts with 2 s: failed false\nGUEST is fed",
 		"outlived the disarmed watchdog",
@@ -58,6 +70,31 @@ func TestInGuest(t *testing.T) {
 		t.Logf("the guest's console:\n%s", console)
 	}
 	checkExt4(t, image)
+	checkVolumes(t, volumes)
+}
+
+// checkVolumes has the real tools judge the disk that the guest made volumes
+// on, and looks for its file in the last of them.
+func checkVolumes(t *testing.T, image string) {
+	t.Helper()
+	if out, err := exec.Command(needTool(t, "sgdisk"), "-v", image).CombinedOutput(); err != nil || !strings.Contains(string(out), "No problems found") {
+		t.Errorf("sgdisk -v: %v\n%s", err, out)
+	}
+	disk, err := os.ReadFile(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := filepath.Join(t.TempDir(), "part")
+	if err := os.WriteFile(part, disk[1<<20:len(disk)-1<<20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(needTool(t, "e2fsck"), "-p", part).CombinedOutput(); err != nil { // it was mounted to the end
+		t.Logf("e2fsck -p: %v\n%s", err, out)
+	}
+	checkExt4(t, part)
+	if out, err := exec.Command(needTool(t, "debugfs"), "-R", "cat /a/file", part).Output(); err != nil || string(out) != "written in the guest" {
+		t.Errorf("the guest's file holds %q, %v", out, err)
+	}
 }
 
 // needTool returns the path of a program that has to be installed in CI.
@@ -98,9 +135,10 @@ func guestInitramfs(t *testing.T) string {
 	}
 	var archive bytes.Buffer
 	w := cpio.Newc.Writer(&archive)
-	err = cpio.WriteRecords(w, []cpio.Record{
+	err = cpio.WriteRecords(w, append([]cpio.Record{
 		cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.StaticFile("init", string(init), 0o755),
-	})
+		cpio.Directory("templates", 0o755),
+	}, guestTemplates(t)...))
 	if err == nil {
 		err = cpio.WriteTrailer(w)
 	}
@@ -111,4 +149,29 @@ func guestInitramfs(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return program
+}
+
+// guestTemplates makes the file systems that volumes start from.
+func guestTemplates(t *testing.T) []cpio.Record {
+	t.Helper()
+	var records []cpio.Record
+	for _, template := range ext4.Templates() {
+		path := filepath.Join(t.TempDir(), "image")
+		err := template.Make(path, 1_790_000_000, func(_ []string, name string, args ...string) error {
+			return exec.Command(needTool(t, name), args...).Run()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write(image)
+		_ = z.Close()
+		records = append(records, cpio.StaticFile("templates/"+template.Name, b.String(), 0o644))
+	}
+	return records
 }

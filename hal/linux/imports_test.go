@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,17 +26,21 @@ func TestNobodyElseWaits(t *testing.T) {
 	}
 }
 
-// TestSmallImports keeps the interfaces and the simulated drivers to what
-// TinyGo compiles to a small program.
+// TestSmallImports keeps the interfaces, the simulated drivers, and what reads
+// foreign bytes to what TinyGo compiles to a small program.
 func TestSmallImports(t *testing.T) {
-	for _, dir := range []string{"..", "../fake"} {
+	small := []string{
+		"cmp", "encoding/binary", "errors", "hash/crc32", "math/bits", "slices", "strconv", "strings", "unicode/utf16", "unicode/utf8",
+		"machined/hal",
+	}
+	for _, dir := range []string{"..", "../fake", "../signature"} {
 		for path, imported := range imports(t, dir) {
 			if filepath.Dir(path) != dir {
 				continue
 			}
 			for _, name := range imported {
-				if name != "machined/hal" && name != "strconv" {
-					t.Errorf("%s imports %s; want nothing but strconv and machined/hal", path, name)
+				if !slices.Contains(small, name) {
+					t.Errorf("%s imports %s; want nothing but %s", path, name, strings.Join(small, ", "))
 				}
 			}
 		}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/jsimonetti/rtnetlink/v2"
 	"github.com/mdlayher/netlink"
@@ -18,7 +20,15 @@ import (
 
 // Links is the real hal.Links. It is not safe for use by several goroutines
 // at once.
-type Links struct{ conn *rtnetlink.Conn }
+type Links struct {
+	// Physical tells whether a link of Ethernet framing is a piece of hardware
+	// with a cable. Only such a link counts as wired: bridges, tunnels and the
+	// virtual links of containers are somebody else's. Tests have others.
+	Physical func(name string) bool
+
+	conn    *rtnetlink.Conn
+	changes atomic.Uint64
+}
 
 // NewLinks opens a route netlink socket.
 func NewLinks() (*Links, error) {
@@ -26,7 +36,7 @@ func NewLinks() (*Links, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a route netlink socket: %w", err)
 	}
-	return &Links{conn: conn}, nil
+	return &Links{Physical: isPhysical, conn: conn}, nil
 }
 
 // Close closes the socket.
@@ -47,7 +57,7 @@ func (l *Links) List() ([]hal.Link, error) {
 			Loopback: m.Flags&unix.IFF_LOOPBACK != 0,
 		}
 		copy(link.MAC[:], m.Attributes.Address)
-		link.Wired = m.Type == unix.ARPHRD_ETHER && !isWireless(link.Name)
+		link.Wired = m.Type == unix.ARPHRD_ETHER && l.Physical(link.Name)
 		links = append(links, link)
 	}
 	// Kernels before 6.10 list by hash bucket.
@@ -55,10 +65,13 @@ func (l *Links) List() ([]hal.Link, error) {
 	return links, nil
 }
 
-// isWireless follows the kernel's mark on wireless devices in sysfs.
-func isWireless(name string) bool {
-	_, err := os.Stat(filepath.Join("/sys/class/net", filepath.Base(name), "phy80211"))
-	return err == nil
+// isPhysical looks at the kernel's marks in sysfs: what has a driver has a
+// device (virtio, USB and PCI alike), and what is wireless has a phy80211.
+func isPhysical(name string) bool {
+	dir := filepath.Join("/sys/class/net", filepath.Base(name))
+	_, device := os.Stat(filepath.Join(dir, "device"))
+	_, wireless := os.Stat(filepath.Join(dir, "phy80211"))
+	return device == nil && errors.Is(wireless, fs.ErrNotExist)
 }
 
 // SetUp implements hal.Links.
@@ -90,7 +103,7 @@ func (l *Links) AddAddress(index uint32, p hal.Prefix) error {
 	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}
-	return linkError("add address "+FormatPrefix(p), index, err)
+	return linkError("add address "+p.String(), index, err)
 }
 
 // RemoveAddress implements hal.Links.
@@ -99,7 +112,7 @@ func (l *Links) RemoveAddress(index uint32, p hal.Prefix) error {
 	if errors.Is(err, unix.EADDRNOTAVAIL) {
 		return nil
 	}
-	return linkError("remove address "+FormatPrefix(p), index, err)
+	return linkError("remove address "+p.String(), index, err)
 }
 
 func addressMessage(index uint32, p hal.Prefix) *rtnetlink.AddressMessage {
@@ -160,23 +173,28 @@ func linkError(what string, index uint32, err error) error {
 
 var _ hal.Links = (*Links)(nil)
 
-// WatchLinks calls changed after each change of a link, an address or a route,
-// until the socket fails.
-func WatchLinks(changed func()) error {
+// Changes implements hal.Links. It moves while Watch runs.
+func (l *Links) Changes() uint64 { return l.changes.Load() }
+
+// Watch counts the changes of links, addresses and routes and calls changed
+// after each, until the socket fails. It may run beside the other methods.
+func (l *Links) Watch(changed func()) error {
 	conn, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{
-		Groups: unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV4_ROUTE,
+		Groups: unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_ROUTE,
 	})
 	if err != nil {
 		return fmt.Errorf("listen to link changes: %w", err)
 	}
 	defer conn.Close()
 	for {
+		// What came before is not lost: a first look is due anyway.
+		l.changes.Add(1)
+		changed()
 		_, err := conn.Receive()
 		// The kernel drops messages that come faster than they are read; a
 		// caller looks at the whole state anyway.
 		if err != nil && !errors.Is(err, unix.ENOBUFS) {
 			return fmt.Errorf("listen to link changes: %w", err)
 		}
-		changed()
 	}
 }

@@ -23,7 +23,7 @@ func (l *Links) AddRoute(r hal.Route) error {
 			return listErr
 		}
 	}
-	return linkError("add route "+FormatPrefix(r.Destination), r.Link, err)
+	return linkError("add route "+r.Destination.String(), r.Link, err)
 }
 
 // RemoveRoute implements hal.Links.
@@ -41,7 +41,7 @@ func (l *Links) RemoveRoute(r hal.Route) error {
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
-	return linkError("remove route "+FormatPrefix(r.Destination), r.Link, err)
+	return linkError("remove route "+r.Destination.String(), r.Link, err)
 }
 
 func (l *Links) hasRoute(r hal.Route) (bool, error) {

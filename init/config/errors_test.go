@@ -52,6 +52,14 @@ func TestParseErrors(t *testing.T) {
 		{"sysctl twice", machine("sysctls:\n  - {key: vm.swappiness, value: 1}\n  - {key: vm/swappiness, value: 2}"), `f:4:11: machine.sysctls[1].key: duplicate sysctl "vm/swappiness"; the first is on line 3`},
 		{"empty item", machine("sysctls: [~]"), "f:2:13: machine.sysctls[0]: empty list item; remove it or give it a value"},
 
+		{"selector empty", machine("install: {disk: {}}"), "f:2:19: machine.install.disk: a selector without a field matches any disk; give at least one of size, model, serial, bus"},
+		{"selector bus", machine("install: {disk: {bus: sata}}"), `f:2:25: machine.install.disk.bus: want one of ata, mmc, nvme, scsi, usb, virtio; got "sata"`},
+		{"selector model", machine(`install: {disk: {model: "*"}}`), `f:2:27: machine.install.disk.model: want a text, with * for any part, such as Samsung*; got "*"`},
+		{"selector size", machine(`install: {disk: {size: 100GiB}}`), `f:2:26: machine.install.disk.size: want ">= SIZE", "<= SIZE" or both with a comma between, such as ">= 8GiB, <= 64GiB"; got "100GiB"`},
+		{"selector sizes", machine(`install: {disk: {size: ">= 8GiB, >= 9GiB"}}`), `f:2:26: machine.install.disk.size: want ">= SIZE", "<= SIZE" or both with a comma between, such as ">= 8GiB, <= 64GiB"; got ">= 8GiB, >= 9GiB"`},
+		{"selector of nothing", machine(`install: {disk: {size: ">= 8GiB, <= 4GiB"}}`), `f:2:26: machine.install.disk.size: no disk is ">= 8GiB, <= 4GiB"`},
+		{"selector field", machine(`install: {disk: {vendor: x, bus: usb}}`), `f:2:20: machine.install.disk.vendor: unknown field`},
+
 		{"command missing", "machine:\n  services:\n  - id: a\n", "f:3:5: machine.services[0].command: missing; this field is required"},
 		{"command empty", "machine: {services: [{id: a, command: []}]}", "f:1:39: machine.services[0].command: want a program and its arguments; got an empty list"},
 		{"command relative", "machine: {services: [{id: a, command: [sh, -c]}]}", `f:1:40: machine.services[0].command[0]: want an absolute path such as /usr/bin/containerd; got "sh"`},

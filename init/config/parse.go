@@ -63,17 +63,6 @@ func (d *decoder) sysctls(v value) []Sysctl {
 	return out
 }
 
-func (d *decoder) install(v value) *Install {
-	o := d.object(v, "disk", "wipe")
-	if !o.ok {
-		return nil
-	}
-	return &Install{
-		Disk: scalar(d, d.need(o, "disk"), "", parseDisk),
-		Wipe: d.boolean(o.get("wipe"), false),
-	}
-}
-
 func (d *decoder) time(v value) Time {
 	o := d.object(v, "servers", "disabled")
 	return Time{

@@ -116,7 +116,7 @@ func TestAnchorsWork(t *testing.T) {
 
 // Each warning's place is that of the field's name.
 func TestWarnings(t *testing.T) {
-	const text = "machine:\n  hostname: a\n  services:\n  - id: a\n    command: [/a]\n    critical: true\n    gates: [time]\n  time: {servers: [a.example]}\n  pods:\n"
+	const text = "machine:\n  hostname: a\n  services:\n  - id: a\n    command: [/a]\n    critical: true\n    gates: [time]\n  time: {servers: [a.example]}\n  runtime: {disabled: true}\n  pods:\n"
 	_, warnings, err := Parse("f.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestWarnings(t *testing.T) {
 	want := []string{
 		"f.yaml:6:5: machine.services[0].critical: this version does not act on this field; it has no effect",
 		"f.yaml:7:5: machine.services[0].gates: this version does not act on this field; it has no effect",
-		"f.yaml:8:3: machine.time: this version does not act on this field; it has no effect",
+		"f.yaml:9:3: machine.runtime: this version does not act on this field; it has no effect",
 	}
 	if got := warnings.Lines(); !reflect.DeepEqual(got, want) {
 		t.Errorf("warnings = %q; want %q", got, want)
@@ -149,5 +149,16 @@ func TestTableNamesRealFields(t *testing.T) {
 		if strings.HasPrefix(word, "machine.") && !seen[word] {
 			t.Errorf("notActedOn has %q, which is no field of full.yaml", word)
 		}
+	}
+}
+
+func TestDiskSelector(t *testing.T) {
+	c, _, err := Parse("f", []byte(`machine: {install: {wipe: true, disk: {size: ">= 8GiB, <= 64GiB", model: "Samsung*", serial: S1, bus: usb}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DiskSelector{Model: "Samsung*", Serial: "S1", Bus: "usb", MinSize: 8 << 30, MaxSize: 64 << 30}
+	if i := c.Machine.Install; i == nil || i.Selector == nil || *i.Selector != want || i.Disk != "" || !i.Wipe {
+		t.Errorf("install is %+v; want the selector %+v", i, want)
 	}
 }

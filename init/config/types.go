@@ -17,7 +17,8 @@ type Machine struct {
 	// kernel's.
 	Hostname string
 	Sysctls  []Sysctl
-	// Install is nil when no disk is to be provisioned.
+	// Install is nil when STATE and EPHEMERAL are on the disk that the node was
+	// booted from.
 	Install  *Install
 	Services []Service
 	Network  Network
@@ -38,10 +39,22 @@ type Sysctl struct {
 
 // Install names the disk that carries STATE and EPHEMERAL.
 type Install struct {
-	// Disk is an absolute path below /dev.
+	// Disk is an absolute path below /dev, "" when there is a selector.
 	Disk string
+	// Selector describes the disk, nil when there is a path.
+	Selector *DiskSelector
 	// Wipe permits foreign data on the disk to be destroyed.
 	Wipe bool
+}
+
+// DiskSelector describes a disk. Empty fields match any.
+type DiskSelector struct {
+	// Model and Serial may hold * for any text.
+	Model, Serial string
+	// Bus is ata, mmc, nvme, scsi, usb or virtio.
+	Bus string
+	// MinSize and MaxSize are 0 for no bound.
+	MinSize, MaxSize ByteSize
 }
 
 // Service is a process that machined supervises.

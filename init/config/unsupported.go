@@ -5,19 +5,15 @@ package config
 // indexes are left out: `[]` stands for any.
 func notActedOn(pattern string) bool {
 	switch pattern {
-	case "machine.install",
-		"machine.services[].probe",
+	case "machine.services[].probe",
 		"machine.services[].limits",
 		"machine.services[].gates",
 		"machine.services[].critical",
 		"machine.network.interfaces[].wifi",
-		"machine.network.interfaces[].dhcp6",
-		"machine.time",
 		"machine.runtime",
 		"machine.pods",
 		"machine.logs.sinks",
-		"machine.upgrade",
-		"machine.volumes":
+		"machine.upgrade":
 		return true
 	}
 	return false

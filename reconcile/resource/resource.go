@@ -3,6 +3,8 @@
 // names them.
 package resource
 
+import "strconv"
+
 // Kind is one of the closed set of kinds.
 type Kind uint8
 
@@ -16,6 +18,7 @@ const (
 	LinkStatusKind
 	AddressStatusKind
 	RouteStatusKind
+	LeaseStatusKind
 
 	DiskStatusKind
 	DiscoveredVolumeKind
@@ -29,9 +32,13 @@ const (
 	PodStatusKind
 	UpgradeStatusKind
 	MemoryStatusKind
+	ControllerStatusKind
 
 	kindEnd
 )
+
+// KindCount is the number of kinds. Their numbers run from 1 to it.
+const KindCount = int(kindEnd) - 1
 
 // Namespaces of the kinds.
 const (
@@ -42,57 +49,27 @@ const (
 
 // String returns the kind's name in the API, such as "LinkStatus".
 func (k Kind) String() string {
-	switch k {
-	case LinkSpecKind:
-		return "LinkSpec"
-	case AddressSpecKind:
-		return "AddressSpec"
-	case RouteSpecKind:
-		return "RouteSpec"
-	case HostnameSpecKind:
-		return "HostnameSpec"
-	case ResolverSpecKind:
-		return "ResolverSpec"
-	case LinkStatusKind:
-		return "LinkStatus"
-	case AddressStatusKind:
-		return "AddressStatus"
-	case RouteStatusKind:
-		return "RouteStatus"
-	case DiskStatusKind:
-		return "DiskStatus"
-	case DiscoveredVolumeKind:
-		return "DiscoveredVolume"
-	case VolumeStatusKind:
-		return "VolumeStatus"
-	case MountStatusKind:
-		return "MountStatus"
-	case MachineConfigKind:
-		return "MachineConfig"
-	case ServiceStatusKind:
-		return "ServiceStatus"
-	case TimeStatusKind:
-		return "TimeStatus"
-	case RuntimeStatusKind:
-		return "RuntimeStatus"
-	case PodStatusKind:
-		return "PodStatus"
-	case UpgradeStatusKind:
-		return "UpgradeStatus"
-	case MemoryStatusKind:
-		return "MemoryStatus"
+	if k == 0 || k >= kindEnd {
+		return ""
 	}
-	return ""
+	// The compiler counts: a kind without a name does not fit the type.
+	return [KindCount]string([...]string{
+		"LinkSpec", "AddressSpec", "RouteSpec", "HostnameSpec", "ResolverSpec",
+		"LinkStatus", "AddressStatus", "RouteStatus", "LeaseStatus",
+		"DiskStatus", "DiscoveredVolume", "VolumeStatus", "MountStatus",
+		"MachineConfig", "ServiceStatus", "TimeStatus", "RuntimeStatus", "PodStatus", "UpgradeStatus",
+		"MemoryStatus", "ControllerStatus",
+	})[k-1]
 }
 
 // Namespace returns the namespace that the kind lives in.
 func (k Kind) Namespace() string {
 	switch {
-	case k >= LinkSpecKind && k <= RouteStatusKind:
+	case k >= LinkSpecKind && k <= LeaseStatusKind:
 		return Network
 	case k >= DiskStatusKind && k <= MountStatusKind:
 		return Block
-	case k >= MachineConfigKind && k <= MemoryStatusKind:
+	case k >= MachineConfigKind && k <= ControllerStatusKind:
 		return Runtime
 	}
 	return ""
@@ -123,11 +100,17 @@ type Field struct {
 	Value string
 }
 
-// Resource is a value of one of the kinds.
+// Resource is a value of one of the kinds. Resources are comparable structs:
+// two are equal when they say the same.
 type Resource interface {
 	Kind() Kind
-	// ID is unique within the kind.
-	ID() string
+	// Key is unique within the kind.
+	Key() Key
 	// Fields returns the fields in the order in which they are printed.
 	Fields() []Field
 }
+
+func flag(b bool) string      { return strconv.FormatBool(b) }
+func number(n int64) string   { return strconv.FormatInt(n, 10) }
+func count(n uint64) string   { return strconv.FormatUint(n, 10) }
+func seconds(ns int64) string { return strconv.FormatFloat(float64(ns)/1e9, 'f', 1, 64) + "s" }

@@ -1,7 +1,5 @@
 package resource
 
-import "strconv"
-
 // MachineConfig is the config that the node runs by, secrets replaced.
 type MachineConfig struct {
 	Source string // where it came from
@@ -11,7 +9,7 @@ type MachineConfig struct {
 }
 
 func (MachineConfig) Kind() Kind { return MachineConfigKind }
-func (MachineConfig) ID() string { return "machine-config" }
+func (MachineConfig) Key() Key   { return Named("machine-config") }
 
 // Fields implements Resource.
 func (s MachineConfig) Fields() []Field {
@@ -26,15 +24,15 @@ type ServiceStatus struct {
 	Message   string
 }
 
-func (ServiceStatus) Kind() Kind   { return ServiceStatusKind }
-func (s ServiceStatus) ID() string { return s.ServiceID }
+func (ServiceStatus) Kind() Kind { return ServiceStatusKind }
+func (s ServiceStatus) Key() Key { return Named(s.ServiceID) }
 
 // Fields implements Resource.
 func (s ServiceStatus) Fields() []Field {
 	return []Field{
 		{"service_id", s.ServiceID},
 		{"state", s.State},
-		{"healthy", strconv.FormatBool(s.Healthy)},
+		{"healthy", flag(s.Healthy)},
 		{"message", s.Message},
 	}
 }
@@ -49,14 +47,105 @@ type MemoryStatus struct {
 }
 
 func (MemoryStatus) Kind() Kind { return MemoryStatusKind }
-func (MemoryStatus) ID() string { return "memory" }
+func (MemoryStatus) Key() Key   { return Named("memory") }
 
 // Fields implements Resource.
 func (s MemoryStatus) Fields() []Field {
 	return []Field{
-		{"mem_total_kb", strconv.FormatUint(s.MemTotalKB, 10)},
-		{"mem_available_kb", strconv.FormatUint(s.MemAvailableKB, 10)},
-		{"rss_anon_kb", strconv.FormatUint(s.RSSAnonKB, 10)},
-		{"rss_file_kb", strconv.FormatUint(s.RSSFileKB, 10)},
+		{"mem_total_kb", count(s.MemTotalKB)},
+		{"mem_available_kb", count(s.MemAvailableKB)},
+		{"rss_anon_kb", count(s.RSSAnonKB)},
+		{"rss_file_kb", count(s.RSSFileKB)},
+	}
+}
+
+// TimeStatus says whether the clock is synchronised, and why not.
+type TimeStatus struct {
+	Synced    bool
+	Server    string // the one that the clock follows
+	OffsetNS  int64  // what was measured last
+	SyncCount uint64 // how often the clock was set or slewed since boot
+	Message   string
+}
+
+func (TimeStatus) Kind() Kind { return TimeStatusKind }
+func (TimeStatus) Key() Key   { return Named("time") }
+
+// Fields implements Resource.
+func (s TimeStatus) Fields() []Field {
+	return []Field{
+		{"synced", flag(s.Synced)}, {"server", s.Server}, {"offset_ns", number(s.OffsetNS)},
+		{"sync_count", count(s.SyncCount)}, {"message", s.Message},
+	}
+}
+
+// RuntimeStatus is the container runtime as its CRI reports it.
+type RuntimeStatus struct {
+	Ready   bool
+	Name    string
+	Version string
+}
+
+func (RuntimeStatus) Kind() Kind { return RuntimeStatusKind }
+func (s RuntimeStatus) Key() Key { return Named(s.Name) }
+
+// Fields implements Resource.
+func (s RuntimeStatus) Fields() []Field {
+	return []Field{{"ready", flag(s.Ready)}, {"name", s.Name}, {"version", s.Version}}
+}
+
+// PodStatus is a pod as observed.
+type PodStatus struct {
+	Name        string
+	Phase       string
+	ContainerID string
+	PodIP       string
+	Message     string
+}
+
+func (PodStatus) Kind() Kind { return PodStatusKind }
+func (s PodStatus) Key() Key { return Named(s.Name) }
+
+// Fields implements Resource.
+func (s PodStatus) Fields() []Field {
+	return []Field{
+		{"name", s.Name}, {"phase", s.Phase}, {"container_id", s.ContainerID}, {"pod_ip", s.PodIP}, {"message", s.Message},
+	}
+}
+
+// UpgradeStatus is how far an upgrade has come.
+type UpgradeStatus struct {
+	Phase   string
+	Message string
+}
+
+func (UpgradeStatus) Kind() Kind { return UpgradeStatusKind }
+func (UpgradeStatus) Key() Key   { return Named("upgrade") }
+
+// Fields implements Resource.
+func (s UpgradeStatus) Fields() []Field { return []Field{{"phase", s.Phase}, {"message", s.Message}} }
+
+// ControllerStatus is how a controller of the loop has fared.
+type ControllerStatus struct {
+	Name      string
+	Runs      uint64
+	Failures  uint64 // in all
+	LastError string // "" after a run without an error
+	// NextRunNS is when it runs next if nothing moves, in nanoseconds since
+	// boot; negative when only a change makes it run.
+	NextRunNS int64
+}
+
+func (ControllerStatus) Kind() Kind { return ControllerStatusKind }
+func (s ControllerStatus) Key() Key { return Named(s.Name) }
+
+// Fields implements Resource.
+func (s ControllerStatus) Fields() []Field {
+	next := "on change"
+	if s.NextRunNS >= 0 {
+		next = seconds(s.NextRunNS)
+	}
+	return []Field{
+		{"name", s.Name}, {"runs", count(s.Runs)}, {"failures", count(s.Failures)}, {"last_error", s.LastError}, {"next_run", next},
 	}
 }

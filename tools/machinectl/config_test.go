@@ -33,7 +33,7 @@ func TestContexts(t *testing.T) {
 		{[]string{"config", "merge", bundle("reader"), "--name", "lab", "--endpoint", "10.0.0.5"}, result{"updated context lab\n", "", 0}},
 		// Another bundle; the endpoint and the server name stay.
 		{[]string{"config", "merge", bundle("admin"), "--name", "op"}, result{"updated context op, the current one\n", "", 0}},
-		{[]string{"get", "links", "lo"}, result{"lo   name=lo up=true mtu=65536 mac=00:00:00:00:00:00\n", "", 0}},
+		{[]string{"get", "links", "lo"}, result{"lo   name=lo up=true mtu=65536 mac=00:00:00:00:00:00 carrier=false present=true\n", "", 0}},
 		{[]string{"config", "merge", bundle("admin"), "--name", "op", "--endpoint", "op.example:50001", "--server-name", "board-1"}, result{"updated context op, the current one\n", "", 0}},
 	} {
 		if got := l.run(step.args...); got != step.want {

@@ -56,11 +56,11 @@ func listKinds(w io.Writer) error {
 // by what could be right.
 func kindArgument(cmd *cobra.Command, args []string) error {
 	if len(args) > 2 {
-		return usagef("get takes a KIND and an ID, and not %d arguments", len(args))
+		return usagef("%s takes a KIND and an ID, and not %d arguments", cmd.Name(), len(args))
 	}
 	var fault error
 	if len(args) == 0 {
-		fault = usagef("get needs a KIND, one of the above")
+		fault = usagef("%s needs a KIND, one of the above", cmd.Name())
 	} else if _, ok := findKind(args[0]); !ok {
 		advice := "the kinds are above"
 		if similar := similarKinds(args[0]); len(similar) > 0 {

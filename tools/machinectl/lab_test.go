@@ -11,6 +11,7 @@ import (
 	"machined/api"
 	"machined/api/apitest"
 	"machined/api/pki"
+	"machined/hal"
 	"machined/reconcile/resource"
 )
 
@@ -29,10 +30,12 @@ func newLab(t *testing.T) *lab {
 		Info: api.Version{Version: "v1.2.3", ImageID: strings.Repeat("0123456789abcdef", 4), Board: "pi3aplus", Slot: "A", BootID: "5d7c", Kernel: "6.12.1-v8"},
 		Resources: map[resource.Kind][]resource.Resource{
 			resource.LinkStatusKind: {
-				resource.LinkStatus{Name: "eth0", Up: true, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}},
-				resource.LinkStatus{Name: "lo", Up: true, MTU: 65536},
+				resource.LinkStatus{Name: "eth0", Index: 2, Up: true, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}},
+				resource.LinkStatus{Name: "lo", Index: 1, Up: true, MTU: 65536},
 			},
-			resource.RouteStatusKind: {resource.RouteStatus{Link: "eth0", Destination: "10.0.0.0/24"}},
+			resource.RouteStatusKind: {resource.RouteStatus{
+				Link: "eth0", Destination: hal.Prefix{Address: hal.Address{Bytes: [16]byte{10}, Len: 4}, Bits: 24},
+			}},
 			resource.MachineConfigKind: {resource.MachineConfig{
 				Source: "boot partition", Bytes: "machine:\n  hostname: \"lab\"\n  note: <a & b>\n",
 			}},

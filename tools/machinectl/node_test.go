@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"net"
 	"path/filepath"
 	"slices"
@@ -9,7 +11,9 @@ import (
 	"time"
 
 	"machined/api/apitest"
+	"machined/api/machinepb"
 	"machined/api/pki"
+	"machined/reconcile/resource"
 )
 
 func TestOutputs(t *testing.T) {
@@ -119,6 +123,9 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"reboot", "--timeout", "0s"}, "--timeout is 0s; give more than 0"},
 		{[]string{"reboot", "--timeout", "soon"}, `invalid argument "soon" for "--timeout" flag: `},
 		{[]string{"get", "disks", "sda", "sdb"}, "get takes a KIND and an ID, and not 3 arguments"},
+		{[]string{"watch", "disks", "sda"}, "watch takes a KIND, and not 2 arguments"},
+		{[]string{"watch", "disks", "-o", "yaml"}, "watch prints text or json"},
+		{[]string{"watch", "links", "--namespace", "block"}, `LinkStatus is in namespace "network", not "block"`},
 		{[]string{"get", "links", "--namespace", "block"}, `LinkStatus is in namespace "network", not "block"`},
 		{[]string{"image", "build"}, `required flag(s) "board", "out" not set`},
 		{[]string{"pki", "new"}, "accepts 1 arg(s), received 0"},
@@ -185,5 +192,50 @@ func TestFindKind(t *testing.T) {
 		if got, _ := findKind(name); got.String() != want {
 			t.Errorf("findKind(%q) = %q; want %q", name, got, want)
 		}
+	}
+}
+
+func TestWriteEvent(t *testing.T) {
+	entry := &machinepb.ResourceEntry{Id: "eth0", Fields: []*machinepb.KeyValue{{Key: "mtu", Value: "1500"}, {Key: "note", Value: "a b"}}}
+	for _, c := range []struct {
+		event      *machinepb.WatchEvent
+		text, json string
+	}{
+		{
+			&machinepb.WatchEvent{Op: machinepb.WatchEvent_UPDATED, Sequence: 7, Entry: entry}, "updated    eth0 mtu=1500 note=\"a b\"\n",
+			`{"op":"updated","kind":"LinkStatus","sequence":"7","id":"eth0","fields":{"mtu":"1500","note":"a b"}}` + "\n",
+		},
+		{
+			&machinepb.WatchEvent{Op: machinepb.WatchEvent_DESTROYED, Sequence: 8, Entry: &machinepb.ResourceEntry{Id: "eth0"}}, "destroyed  eth0\n",
+			`{"op":"destroyed","kind":"LinkStatus","sequence":"8","id":"eth0","fields":{}}` + "\n",
+		},
+		{
+			&machinepb.WatchEvent{Op: machinepb.WatchEvent_LOST, Sequence: 90, Lost: 82}, "lost 82\n",
+			`{"op":"lost","kind":"LinkStatus","sequence":"90","lost":"82"}` + "\n",
+		},
+		{&machinepb.WatchEvent{Op: machinepb.WatchEvent_SYNCED, Sequence: 90}, "", `{"op":"synced","kind":"LinkStatus","sequence":"90"}` + "\n"},
+	} {
+		for out, want := range map[format]string{formatText: c.text, formatJSON: c.json} {
+			var b strings.Builder
+			if err := writeEvent(&b, out, resource.LinkStatusKind, c.event); err != nil || b.String() != want {
+				t.Errorf("%v as %s is %q, %v; want %q", c.event, out, b.String(), err, want)
+			}
+		}
+	}
+}
+
+// TestWatchCommand interrupts a watch, as is the way to end one.
+func TestWatchCommand(t *testing.T) {
+	l := newLab(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var stdout strings.Builder
+	root := newRoot(&stdout, io.Discard)
+	root.SetArgs(l.as("reader", "watch", "services"))
+	time.AfterFunc(2*time.Second, cancel)
+	if err := root.ExecuteContext(ctx); err != nil {
+		t.Errorf("an interrupted watch fails with %v; want success", err)
+	}
+	if got := stdout.String(); !strings.HasPrefix(got, "current    true service_id=true") || strings.Count(got, "\n") != 1 {
+		t.Errorf("watch prints %q; want the one service", got)
 	}
 }

@@ -49,7 +49,7 @@ func collect(out string, log io.Writer) error {
 		{"kernels and device trees", c.kernels},
 		{"Raspberry Pi firmware", c.firmware},
 		{"systemd-boot", c.loaders},
-		{"the template of an empty ext4", c.template},
+		{"the templates of an empty ext4", c.templates},
 		{"machined", c.programs},
 		{"initramfs and system images", c.systems},
 	} {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/u-root/u-root/pkg/cpio"
+
+	"machined/tools/parts/ext4"
 )
 
 // systems makes, for each kernel, the initramfs (machined alone) and the
@@ -96,7 +98,11 @@ func (c *collector) squashfs(kernel, arch, modules string) error {
 	if err != nil {
 		return err
 	}
-	return c.add("machined-"+arch, "system/"+kernel, packed, "machined/"+arch, "state.ext4.gz")
+	holds := []string{"machined/" + arch}
+	for _, t := range ext4.Templates() {
+		holds = append(holds, t.Name)
+	}
+	return c.add("machined-"+arch, "system/"+kernel, packed, holds...)
 }
 
 func (c *collector) stageRoot(root, arch, modules string) error {
@@ -107,11 +113,11 @@ func (c *collector) stageRoot(root, arch, modules string) error {
 			return err
 		}
 	}
-	for from, to := range map[string]string{
-		filepath.Join(c.store, "machined", arch): "sbin/machined",
-		filepath.Join(c.store, "state.ext4.gz"):  "usr/share/machined/state.ext4.gz",
-	} {
-		if err := copyFile(from, filepath.Join(root, to)); err != nil {
+	if err := copyFile(filepath.Join(c.store, "machined", arch), filepath.Join(root, "sbin/machined")); err != nil {
+		return err
+	}
+	for _, t := range ext4.Templates() {
+		if err := copyFile(filepath.Join(c.store, t.Name), filepath.Join(root, "usr/share/machined", t.Name)); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,13 @@ needs() {
 /usr/bin/mksquashfs squashfs-tools
 /sbin/mke2fs e2fsprogs
 /sbin/fsck.fat dosfstools
+/sbin/mkfs.xfs xfsprogs
+/sbin/mkfs.btrfs btrfs-progs
+/sbin/mkfs.exfat exfatprogs
+/sbin/mkfs.f2fs f2fs-tools
+/sbin/mkntfs ntfs-3g
+/sbin/cryptsetup cryptsetup-bin
+/usr/bin/genisoimage genisoimage
 /usr/bin/mcopy mtools
 /usr/sbin/sgdisk gdisk
 /usr/sbin/sfdisk fdisk

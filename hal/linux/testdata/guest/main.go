@@ -68,6 +68,9 @@ func run() error {
 	if err := mounts.Unmount("/mnt", false); err != nil {
 		return err
 	}
+	if err := volumes(); err != nil {
+		return err
+	}
 	fmt.Println("GUEST done")
 	return nil
 }

@@ -1,0 +1,102 @@
+// Package assembly puts the controllers of a node together, on real drivers or on
+// simulated ones.
+package assembly
+
+import (
+	"machined/hal"
+	"machined/reconcile"
+	"machined/reconcile/block"
+	"machined/reconcile/network"
+	"machined/reconcile/timesync"
+)
+
+// Drivers are the surfaces of the machine that the controllers work on.
+type Drivers struct {
+	Clock       hal.Clock
+	Host        hal.Host
+	Links       hal.Links
+	DHCP        hal.DHCPClient
+	NTP         hal.NTP
+	Blocks      hal.BlockDevices
+	Provisioner hal.Provisioner
+	Disks       hal.Disks
+	Mounts      hal.Mounts
+	Files       hal.Files
+	Jobs        hal.Jobs
+}
+
+// Settings are a machine config in the words of the core.
+type Settings struct {
+	Network network.Settings
+	Block   block.Settings
+	Time    timesync.Settings
+}
+
+// Places say where things are on the node.
+type Places struct {
+	// BootDisk is the name of the disk that the node was booted from, Boot the
+	// path of its partition; "" when there is none.
+	BootDisk, Boot string
+	// State and Ephemeral are the mount points of the volumes, Others those of
+	// other file systems, and NewRoot that of a root that is not in use yet.
+	State, Ephemeral, NewRoot string
+	Others                    []block.Place
+	// Resolver is the resolver's file, Leases a directory for the leases of
+	// this boot; both are fast to write.
+	Resolver, Leases string
+}
+
+// Node is what the controllers ask of their surroundings.
+type Node struct {
+	Drivers
+	Places
+	// Settings returns the present settings. They move with MachineConfig.
+	Settings func() *Settings
+	// Hostname is the name that DHCP servers are told.
+	Hostname func() string
+	// MayProvision says why volumes cannot be made, "" when they can, and
+	// whether they can later.
+	MayProvision func() (why string, later bool)
+	// OnState returns where a file of STATE is, "" while STATE is not there.
+	OnState func(name string) string
+	// Floor is the Unix time in nanoseconds before which no time is believed.
+	Floor int64
+	// Seed spreads retries.
+	Seed uint64
+}
+
+// Names of files on STATE.
+const (
+	LeasesName = "dhcp"
+	ClockName  = "clock"
+)
+
+// Controllers returns the controllers in the order in which a pass runs them:
+// what is observed before what is decided, and that before what is done.
+func (n *Node) Controllers() []reconcile.Controller {
+	settings := func() *network.Settings { return &n.Settings().Network }
+	places := append([]block.Place{{Volume: block.State, Target: n.State}, {Volume: block.Ephemeral, Target: n.Ephemeral}}, n.Others...)
+	return []reconcile.Controller{
+		&network.Observe{Links: n.Links},
+		&network.DHCP{
+			Client: n.DHCP, Files: n.Files, Jobs: n.Jobs, Hostname: n.Hostname, Run: n.Leases, Seed: n.Seed,
+			Keep: func() string { return n.OnState(LeasesName) },
+		},
+		&network.Config{Settings: settings},
+		&network.Apply{Links: n.Links, Host: n.Host},
+		&network.Hostname{Settings: settings, Host: n.Host},
+		&network.Resolver{Settings: settings, Files: n.Files, Path: n.Resolver},
+		&block.Discover{Blocks: n.Blocks},
+		&block.Volumes{
+			Settings: func() *block.Settings { return &n.Settings().Block },
+			Blocks:   n.Blocks, Provisioner: n.Provisioner, Disks: n.Disks, Mounts: n.Mounts, Jobs: n.Jobs,
+			BootDisk: n.BootDisk, Boot: n.Boot, Targets: [2]string{n.State, n.Ephemeral}, MayProvision: n.MayProvision,
+		},
+		&block.Mounts{Mounts: n.Mounts, Places: places, Skip: n.NewRoot},
+		&timesync.Sync{
+			Settings: func() *timesync.Settings { return &n.Settings().Time },
+			Clock:    n.Clock, NTP: n.NTP, Jobs: n.Jobs, Floor: n.Floor, Seed: n.Seed,
+		},
+		&timesync.Keep{Clock: n.Clock, Files: n.Files, Jobs: n.Jobs, Path: func() string { return n.OnState(ClockName) }},
+	}
+}

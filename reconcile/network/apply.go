@@ -1,0 +1,229 @@
+package network
+
+import (
+	"errors"
+
+	"machined/hal"
+	"machined/reconcile"
+	"machined/reconcile/resource"
+)
+
+// linkError says on which link something failed.
+type linkError struct {
+	link string
+	err  error
+}
+
+func (e *linkError) Error() string { return e.link + ": " + e.err.Error() }
+func (e *linkError) Unwrap() error { return e.err }
+
+func on(link string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &linkError{link, err}
+}
+
+// present returns the status of a link that the kernel has.
+func present(s *reconcile.Store, link string) (resource.LinkStatus, bool) {
+	l, _, ok := s.Links.Get(resource.Named(link))
+	return l, ok && l.Index != 0
+}
+
+// gone drops the error of a link that went away since it was observed: the next
+// observation tells of it.
+func gone(err error) error {
+	if errors.Is(err, hal.ErrNoDevice) {
+		return nil
+	}
+	return err
+}
+
+// Apply makes link, address and route specs real. A link that is not there yet
+// is no error: it is waited for. What no spec names is left alone.
+type Apply struct {
+	Links hal.Links
+	Host  hal.Host
+
+	mtus []driverMTU
+}
+
+// driverMTU is what the MTU of a link was before a spec had another.
+type driverMTU struct{ index, mtu uint32 }
+
+func (*Apply) Spec() reconcile.Spec {
+	return reconcile.Spec{
+		Name: "network-apply",
+		Inputs: []resource.Kind{
+			resource.LinkSpecKind, resource.AddressSpecKind, resource.RouteSpecKind,
+			resource.LinkStatusKind, resource.AddressStatusKind, resource.RouteStatusKind,
+		},
+	}
+}
+
+// Reconcile takes away before it adds: two routes of one metric exclude each
+// other, and a route needs an address of its gateway's network.
+func (a *Apply) Reconcile(r *reconcile.Run) error {
+	failed := a.links(r)
+	failed = first(failed, a.removeRoutes(r))
+	failed = first(failed, a.removeAddresses(r))
+	failed = first(failed, a.addAddresses(r))
+	return first(failed, a.addRoutes(r))
+}
+
+func (a *Apply) links(r *reconcile.Run) error {
+	var failed error
+	for i := 0; i < r.Store.LinkSpecs.Len(); i++ {
+		spec, meta := r.Store.LinkSpecs.At(i)
+		l, ok := present(r.Store, spec.Name)
+		if !ok || meta.Phase != reconcile.Running {
+			continue
+		}
+		failed = first(failed, on(spec.Name, gone(a.mtu(l, spec.MTU))))
+		if spec.Up && !l.Loopback {
+			failed = first(failed, on(spec.Name, gone(a.acceptRA(spec.Name, spec.AcceptRA))))
+		}
+		if spec.Up != l.Up {
+			failed = first(failed, on(spec.Name, gone(a.Links.SetUp(l.Index, spec.Up))))
+		}
+	}
+	return failed
+}
+
+// mtu sets the MTU of a link. With 0 the one comes back that the link had
+// before it was set: a lease's MTU goes with the lease.
+func (a *Apply) mtu(l resource.LinkStatus, want uint32) error {
+	i := 0
+	for i < len(a.mtus) && a.mtus[i].index != l.Index {
+		i++
+	}
+	known := i < len(a.mtus)
+	restore := want == 0 && known
+	if restore {
+		want = a.mtus[i].mtu
+	}
+	if want != 0 && want != l.MTU {
+		if !known {
+			a.mtus = append(a.mtus, driverMTU{l.Index, l.MTU})
+		}
+		if err := a.Links.SetMTU(l.Index, want); err != nil {
+			return err
+		}
+	}
+	if restore {
+		a.mtus = append(a.mtus[:i], a.mtus[i+1:]...)
+	}
+	return nil
+}
+
+// acceptRA makes the kernel heed router advertisements, on a node that forwards
+// for its containers, too (the value 2 of the kernel's ip-sysctl.rst), or not at
+// all. A kernel without IPv6 has no such key.
+func (a *Apply) acceptRA(link string, accept bool) error {
+	want := "0"
+	if accept {
+		want = "2"
+	}
+	key := "net/ipv6/conf/" + link + "/accept_ra"
+	value, err := a.Host.Sysctl(key)
+	if errors.Is(err, hal.ErrNotFound) || err == nil && value == want {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.Host.SetSysctl(key, want)
+}
+
+func (a *Apply) removeAddresses(r *reconcile.Run) error {
+	var failed error
+	t := &r.Store.AddressSpecs
+	for i := t.Len() - 1; i >= 0; i-- {
+		spec, meta := t.At(i)
+		if meta.Phase == reconcile.Running {
+			continue
+		}
+		if l, ok := present(r.Store, spec.Link); ok {
+			if err := gone(a.Links.RemoveAddress(l.Index, spec.Address)); err != nil {
+				failed = first(failed, on(spec.Link, err))
+				continue
+			}
+		}
+		t.RemoveFinalizer(r.By, spec.Key())
+	}
+	return failed
+}
+
+func (a *Apply) addAddresses(r *reconcile.Run) error {
+	var failed error
+	t := &r.Store.AddressSpecs
+	for i := 0; i < t.Len(); i++ {
+		spec, meta := t.At(i)
+		if meta.Phase != reconcile.Running {
+			continue
+		}
+		if err := t.AddFinalizer(r.By, spec.Key()); err != nil {
+			failed = first(failed, err)
+		}
+		l, ok := present(r.Store, spec.Link)
+		if _, _, there := r.Store.Addresses.Get(spec.Key()); there || !ok {
+			continue
+		}
+		failed = first(failed, on(spec.Link, gone(a.Links.AddAddress(l.Index, spec.Address))))
+	}
+	return failed
+}
+
+func route(l resource.LinkStatus, spec resource.RouteSpec) hal.Route {
+	return hal.Route{Link: l.Index, Destination: spec.Destination, Gateway: spec.Gateway, Metric: spec.Metric}
+}
+
+func (a *Apply) removeRoutes(r *reconcile.Run) error {
+	var failed error
+	t := &r.Store.RouteSpecs
+	for i := t.Len() - 1; i >= 0; i-- {
+		spec, meta := t.At(i)
+		if meta.Phase == reconcile.Running {
+			continue
+		}
+		if l, ok := present(r.Store, spec.Link); ok {
+			if err := gone(a.Links.RemoveRoute(route(l, spec))); err != nil {
+				failed = first(failed, on(spec.Link, err))
+				continue
+			}
+		}
+		t.RemoveFinalizer(r.By, spec.Key())
+	}
+	return failed
+}
+
+// addRoutes leaves links alone that are down: no route can be there. It comes
+// again when that changes.
+func (a *Apply) addRoutes(r *reconcile.Run) error {
+	var failed error
+	t := &r.Store.RouteSpecs
+	for i := 0; i < t.Len(); i++ {
+		spec, meta := t.At(i)
+		if meta.Phase != reconcile.Running {
+			continue
+		}
+		if err := t.AddFinalizer(r.By, spec.Key()); err != nil {
+			failed = first(failed, err)
+		}
+		l, ok := present(r.Store, spec.Link)
+		if _, _, there := r.Store.Routes.Get(asListed(spec).Key()); there || !ok || !l.Up {
+			continue
+		}
+		failed = first(failed, on(spec.Link, gone(a.Links.AddRoute(route(l, spec)))))
+	}
+	return failed
+}
+
+// asListed is a route as the kernel shows it: in IPv6 it makes 1024 of metric 0
+// (IP6_RT_PRIO_USER).
+func asListed(spec resource.RouteSpec) resource.RouteSpec {
+	if spec.Metric == 0 && spec.Destination.Address.Len == 16 {
+		spec.Metric = 1024
+	}
+	return spec
+}
