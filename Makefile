@@ -14,7 +14,7 @@ OUT    ?= build/$(BOARD).img
 # detector, which would only see the harness.
 BOOT_TESTS := machined/tools/boottest
 
-.PHONY: help setup build parts image run test lint vuln unit boot boot-test footprint generate clean
+.PHONY: help setup build parts image run test lint vuln unit boot boot-test footprint bench tinygo generate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,10 @@ vuln: ## known vulnerabilities, from the database that go.mod pins
 unit: ## tests with the race detector, QEMU boots of boards aside
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -x -F "$(BOOT_TESTS)")
 
+bench: ## the core's benchmarks, with their budgets
+	@$(GO) test -run '^$$' -bench 'Store|IdlePass|ConfigToStatus' -benchmem ./reconcile ./reconcile/network
+	@echo "budgets: StoreUpdate 100 ns, StoreGet 25 ns, StoreList64 1000 ns, IdlePass: none; 0 allocations in all four"
+
 boot: ## boot tests of all boards
 	$(GO) test -count=1 -timeout 30m $(BOOT_TESTS)
 
@@ -60,6 +64,10 @@ boot-test: parts build ## boot tests of one board, step by step: BOARD=
 
 footprint: parts build ## memory, size and time to the API on the Pi 3A+ model
 	@$(GO) run ./tools/footprint
+
+tinygo: ## compile the core with TinyGo and run its suite as WebAssembly
+	@tools/tinygo/setup.sh
+	$(GO) run ./tools/tinygo
 
 generate: setup ## regenerate the code of api/machine.proto
 	tools/gen/gen.sh
