@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"machined/api/machinepb"
 	"machined/api/pki"
 	"machined/board"
+	"machined/reconcile/resource"
 	"machined/tools/lab"
 	"machined/tools/qemu"
 )
@@ -43,6 +45,7 @@ func TestBoot(t *testing.T) {
 			first := m.waitAPI(t, "")
 			checkVersion(t, n, first)
 			checkResources(t, m)
+			checkKinds(t, m)
 			checkProgram(t, m, first)
 			identity := m.serverFingerprint(t)
 
@@ -148,22 +151,24 @@ func (m *machine) waitConsole(t *testing.T, text string) {
 }
 
 // settled waits until the slot's program has taken over from the initramfs's
-// in the boot that the console shows last.
+// in the boot that the console shows last, and both volumes are in use.
 func (m *machine) settled(t *testing.T) {
 	t.Helper()
 	const began, ended = "boot: Slot", "boot: Done"
 	deadline := time.Now().Add(patience)
+	last := ""
 	for time.Now().Before(deadline) {
 		b, err := os.ReadFile(m.console.Name())
 		if text := string(b); err == nil && strings.LastIndex(text, ended) > strings.LastIndex(text, began) {
-			if volume := m.get(t, "VolumeStatus")["STATE"]; volume["phase"] != "Ready" {
-				t.Fatalf("VolumeStatus STATE = %v; want it Ready", volume)
+			volumes := m.get(t, "VolumeStatus")
+			if volumes["STATE"]["phase"] == "Ready" && volumes["EPHEMERAL"]["phase"] == "Ready" {
+				return
 			}
-			return
+			last = fmt.Sprint(volumes)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatalf("the console does not show %q after the last %q", ended, began)
+	t.Fatalf("the console does not show %q after the last %q, or the volumes are not ready: %s", ended, began, last)
 }
 
 // ctl runs machinectl against the node and compares its output; "" is any.
@@ -266,6 +271,48 @@ func checkResources(t *testing.T, m *machine) {
 	}
 }
 
+// checkKinds lists every kind there is, and looks into those that a node which
+// has just booted has something of.
+func checkKinds(t *testing.T, m *machine) {
+	t.Helper()
+	m.settled(t)
+	disk := "/dev/vda"
+	if m.node.Board.Name == "rpi-3a-plus" {
+		disk = "/dev/mmcblk0"
+	}
+	for _, k := range resource.Kinds() {
+		entries := m.get(t, k.String())
+		t.Logf("%s: %d", k, len(entries))
+		switch k {
+		case resource.RuntimeStatusKind, resource.PodStatusKind, resource.UpgradeStatusKind:
+			continue // nothing of the kind runs
+		case resource.DiskStatusKind:
+			if d := entries[strings.TrimPrefix(disk, "/dev/")]; d["path"] != disk || d["size_bytes"] == "0" {
+				t.Errorf("DiskStatus = %v; want %s", entries, disk)
+			}
+		case resource.DiscoveredVolumeKind:
+			if len(entries) != allPlaces {
+				t.Errorf("DiscoveredVolume = %v; want the boot partition, STATE and EPHEMERAL", entries)
+			}
+		case resource.MountStatusKind:
+			for target, volume := range map[string]string{"/": "SYSTEM", "/boot": "BOOT", "/system/state": "STATE", "/var": "EPHEMERAL"} {
+				if mnt := entries[target]; mnt["volume"] != volume || mnt["mounted"] != "true" {
+					t.Errorf("MountStatus %s = %v; want %s mounted", target, mnt, volume)
+				}
+			}
+		}
+		if len(entries) == 0 {
+			t.Errorf("the node has no %s; want one or more", k)
+		}
+	}
+	for id, c := range m.get(t, "ControllerStatus") {
+		// The lab's network has no time servers.
+		if c["last_error"] != "" {
+			t.Errorf("ControllerStatus %s = %v; want no error", id, c)
+		}
+	}
+}
+
 // checkProgram runs the real machinectl for what a person would ask first.
 func checkProgram(t *testing.T, m *machine, v *machinepb.VersionResponse) {
 	t.Helper()
@@ -298,15 +345,14 @@ func checkConsole(t *testing.T, m *machine) {
 // checkDisk has the real checkers judge what the node left on its disk.
 func checkDisk(t *testing.T, n *lab.Node) {
 	t.Helper()
-	dir := t.TempDir()
-	for _, p := range partitions(t, n.Disk()) {
-		file := filepath.Join(dir, "partition")
-		copyRange(t, n.Disk(), file, p.start, p.size)
-		switch {
-		case p.number == 1:
-			tool(t, "fsck.fat", "-n", file)
-		default:
-			tool(t, "e2fsck", "-fn", file)
-		}
+	list := partitions(t, n.Disk())
+	if len(list) != allPlaces {
+		t.Errorf("the disk has %d partitions; want the boot partition, STATE and EPHEMERAL", len(list))
+	}
+	boot := filepath.Join(t.TempDir(), "boot")
+	copyRange(t, n.Disk(), boot, list[bootPlace].start, list[bootPlace].size)
+	tool(t, "fsck.fat", "-n", boot)
+	for _, place := range []int{statePlace, ephemeralPlace} {
+		tool(t, "e2fsck", "-fn", volume(t, n.Disk(), place))
 	}
 }

@@ -1,6 +1,7 @@
 package boottest
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +39,7 @@ func TestOwnCA(t *testing.T) {
 
 			m := start(t, n, nil)
 			m.waitConsole(t, "This node made its own CA")
-			m.waitConsole(t, "boot: Done")
+			m.waitConsole(t, "volumes: EPHEMERAL is Ready")
 			// Without a bundle there is only the power button.
 			if err := m.vm.PowerButton(); err != nil {
 				t.Fatal(err)
@@ -151,8 +152,9 @@ func TestDamagedSystem(t *testing.T) {
 	}
 }
 
-// TestPowerCut cuts the power of a node at rest: it comes back with the same
-// identity, and its disk is repairable.
+// TestPowerCut cuts the power of a node at rest, with data in both volumes: it
+// comes back with the same identity, the same file systems and the data, and
+// its disk is repairable.
 func TestPowerCut(t *testing.T) {
 	for _, name := range []string{"rpi-3a-plus", "x86_64-uefi"} {
 		t.Run(name, func(t *testing.T) {
@@ -163,16 +165,50 @@ func TestPowerCut(t *testing.T) {
 			m.waitAPI(t, "")
 			m.settled(t)
 			identity := m.serverFingerprint(t)
-			m.vm.Close()
-
-			m = start(t, n, nil)
-			m.waitAPI(t, "")
-			m.settled(t)
-			if got := m.serverFingerprint(t); got != identity {
-				t.Errorf("after the power cut the node's certificate is %s; want %s", got, identity)
+			m.ctl(t, "shutdown requested\n", "shutdown")
+			m.waitOff(t)
+			state, ephemeral := uuid(t, volume(t, n.Disk(), statePlace)), uuid(t, volume(t, n.Disk(), ephemeralPlace))
+			data := bytes.Repeat([]byte("what a service wrote\n"), 10000)
+			plant(t, n.Disk(), statePlace, "planted", data)
+			plant(t, n.Disk(), ephemeralPlace, "planted", data)
+			for range 2 { // the second finds what the first left
+				m = start(t, n, nil)
+				m.waitAPI(t, "")
+				m.settled(t)
+				if got := m.serverFingerprint(t); got != identity {
+					t.Errorf("the node's certificate is %s; want %s", got, identity)
+				}
+				m.vm.Close()
+			}
+			for place, want := range map[int]string{statePlace: state, ephemeralPlace: ephemeral} {
+				fs := repaired(t, n.Disk(), place)
+				if got := uuid(t, fs); got != want {
+					t.Errorf("the file system of partition %d has the UUID %s; want %s, the one of before", place+1, got, want)
+				}
+				harvest(t, fs, "planted", data)
 			}
 		})
 	}
+}
+
+// TestCutWhileProvisioning cuts the power while the volumes are made, later
+// each time, until a boot gets through. The next finishes what was begun.
+func TestCutWhileProvisioning(t *testing.T) {
+	b := faulty(t)
+	n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+	for _, delay := range []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
+		m := start(t, n, nil)
+		m.waitConsole(t, "boot: Done")
+		time.Sleep(delay)
+		m.vm.Close()
+		t.Logf("cut %v after the start of the slot's program: %d partitions", delay, len(partitions(t, n.Disk())))
+	}
+	m := start(t, n, nil)
+	m.waitAPI(t, "")
+	m.settled(t)
+	m.ctl(t, "shutdown requested\n", "shutdown")
+	m.waitOff(t)
+	checkDisk(t, n)
 }
 
 // TestSlotB points the firmware at the other slot, which is whole from the

@@ -104,7 +104,7 @@ func Dial(vm *qemu.VM, dir string) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Dial(Endpoint(vm), bundle, client.Options{Timeout: 5 * time.Second, BundleDir: dir})
+	return client.Dial(Endpoint(vm), bundle, client.Options{Timeout: 30 * time.Second, BundleDir: dir})
 }
 
 // ErrOff says that the machine went off while its API was waited for.
