@@ -60,9 +60,10 @@ func (r *reporter) report(of subject, c reconcile.Change) {
 		switch {
 		case v.Index == 0:
 			r.once(of, "network", v.Name+" is not there; waiting for it")
-		case v.Up && v.Carrier && !v.Loopback:
+		case !v.Wired: // tunnels and the like come and go by themselves
+		case v.Up && v.Carrier:
 			r.once(of, "network", v.Name+" is up")
-		case !v.Loopback:
+		default:
 			r.once(of, "network", v.Name+" has no carrier")
 		}
 	case resource.AddressStatus:
@@ -83,13 +84,23 @@ func (r *reporter) report(of subject, c reconcile.Change) {
 		}
 		r.once(of, "volumes", text)
 	case resource.TimeStatus:
-		if v.Synced {
-			r.once(of, "time", "The clock follows "+v.Server)
-		} else {
-			r.once(of, "time", v.Message)
-		}
+		r.time(of, v)
 	case resource.ControllerStatus:
 		r.once(of, v.Name, v.LastError)
+	}
+}
+
+// time says whether the clock is right. Why not differs from try to try, and is
+// said once.
+func (r *reporter) time(of subject, v resource.TimeStatus) {
+	said := "unsynced"
+	text := v.Message
+	if v.Synced {
+		said, text = v.Server, "The clock follows "+v.Server
+	}
+	if r.said[of] != said && text != "" {
+		r.said[of] = said
+		r.say("time", "%s.", text)
 	}
 }
 
