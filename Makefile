@@ -14,7 +14,7 @@ OUT    ?= build/$(BOARD).img
 # detector, which would only see the harness.
 BOOT_TESTS := machined/tools/boottest
 
-.PHONY: help setup build parts image run test lint vuln unit boot boot-test footprint bench tinygo generate clean
+.PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test footprint bench tinygo generate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,9 @@ unit: ## tests with the race detector, QEMU boots of boards aside
 bench: ## the core's benchmarks, with their budgets
 	@$(GO) test -run '^$$' -bench 'Store|IdlePass|ConfigToStatus' -benchmem ./reconcile ./reconcile/network
 	@echo "budgets: StoreUpdate 100 ns, StoreGet 25 ns, StoreList64 1000 ns, IdlePass: none; 0 allocations in all four"
+
+root-test: setup ## tests with namespaces, loop devices and real DHCP and time servers (root)
+	CI=true $(GO) test -count=1 -timeout 15m -v ./hal/linux/... ./tools/roottest
 
 boot: ## boot tests of all boards
 	$(GO) test -count=1 -timeout 30m $(BOOT_TESTS)

@@ -75,7 +75,7 @@ func (n *node) mayProvision() (why string, later bool) {
 
 // onState returns where a file of STATE is, "" while STATE is not there.
 func (n *node) onState(name string) string {
-	if !n.state.ready {
+	if !n.state.mounted {
 		return ""
 	}
 	return n.at(stateDir + "/" + name)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,28 @@ func memoryStatus() resource.MemoryStatus {
 	return resource.MemoryStatus{
 		MemTotalKB: kilobytes(meminfo, "MemTotal"), MemAvailableKB: kilobytes(meminfo, "MemAvailable"),
 		RSSAnonKB: kilobytes(status, "RssAnon"), RSSFileKB: kilobytes(status, "RssFile"),
+		WakeUps: wakeUps("/proc/self/task"),
 	}
+}
+
+// wakeUps adds up the voluntary context switches of the threads: each is one
+// that went to sleep, and so had woken up. Threads that have ended are missing.
+func wakeUps(tasks string) uint64 {
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		return 0
+	}
+	sum := uint64(0)
+	for _, thread := range threads {
+		status, _ := os.ReadFile(filepath.Join(tasks, thread.Name(), "status"))
+		for line := range strings.Lines(string(status)) {
+			if value, ok := strings.CutPrefix(line, "voluntary_ctxt_switches:"); ok {
+				n, _ := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+				sum += n
+			}
+		}
+	}
+	return sum
 }
 
 // kilobytes finds a line such as "MemTotal:  411844 kB".

@@ -210,7 +210,7 @@ func newNode(log *console.Log, h handover) (*node, error) {
 	n.drivers = drivers{
 		clock: linux.Clock{}, host: linux.Host{ProcSys: "/proc/sys"}, mounts: linux.Mounts{}, power: linux.Power{},
 		disks: disks, links: links, processes: linux.NewProcesses(linux.NewReaper()),
-		dhcp: linux.NewDHCP(n.kick), ntp: linux.NTP{}, files: &linux.Files{}, jobs: linux.NewJobs(n.kick),
+		dhcp: linux.NewDHCP(n.kick), ntp: linux.NTP{Resolver: resolvConf}, files: &linux.Files{}, jobs: linux.NewJobs(n.kick),
 		blocks: blocks, provisioner: volume.NewProvisioner(disks, templateDir),
 		watchers: []watcher{{name: "network", run: links.Watch}, {name: "disks", late: true, run: func(changed func()) error {
 			blocks.Run(context.Background(), changed, func(err error) { log.Printf("disks", "%v.", err) })

@@ -237,6 +237,9 @@ func TestStateInDisk(t *testing.T) {
 	r := newRig(t)
 	r.state = state{}
 	mustDo(t, r.mountState())
+	if r.onState("dhcp") == "" {
+		t.Error("the lease of the last boot is not looked for")
+	}
 	mustDo(t, r.startControllers())
 	r.pass()
 	if got, _, _ := r.store.Volumes.Get(resource.Named("STATE")); got.Phase != "Ready" || got.Device != "/dev/mmcblk0p2" {

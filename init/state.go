@@ -27,7 +27,8 @@ const (
 
 // state is how far what hangs on STATE has come.
 type state struct {
-	ready bool // it is mounted, and what hangs on it was done
+	mounted bool
+	ready   bool // it is mounted, and what hangs on it was done
 	// settled is set when it is ready, or is known not to come.
 	settled bool
 	seen    uint64 // of the volumes
@@ -42,6 +43,7 @@ func (n *node) mountState() error {
 		return err
 	}
 	if _, ok := mountedAt(mounts, stateDir); ok {
+		n.state.mounted = true
 		return n.markState()
 	}
 	if n.boot.BootDisk == "" {
@@ -70,6 +72,7 @@ func (n *node) mountState() error {
 	if err != nil {
 		return err
 	}
+	n.state.mounted = true
 	return n.markState()
 }
 
@@ -96,7 +99,7 @@ func (n *node) followState() {
 	v, _, _ := n.store.Volumes.Get(resource.Named(block.State))
 	switch v.Phase {
 	case block.Ready:
-		n.state.ready, n.state.settled = true, true
+		n.state.mounted, n.state.ready, n.state.settled = true, true, true
 		if err := n.markState(); err != nil {
 			n.log.Printf("state", "%v.", err)
 		}

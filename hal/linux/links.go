@@ -36,6 +36,9 @@ func NewLinks() (*Links, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a route netlink socket: %w", err)
 	}
+	// The kernel then lists the addresses of one link alone. One that cannot
+	// lists them all.
+	_ = conn.SetOption(netlink.GetStrictCheck, true)
 	return &Links{Physical: isPhysical, conn: conn}, nil
 }
 
@@ -138,13 +141,17 @@ func broadcast(p hal.Prefix) net.IP {
 
 // Addresses implements hal.Links.
 func (l *Links) Addresses(index uint32) ([]hal.Prefix, error) {
-	messages, err := l.conn.Address.List()
+	messages, err := l.conn.Execute(&rtnetlink.AddressMessage{Index: index}, unix.RTM_GETADDR, netlink.Request|netlink.Dump)
+	if errors.Is(err, unix.ENODEV) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("list addresses: %w", err)
+		return nil, fmt.Errorf("list addresses of link %d: %w", index, err)
 	}
 	var prefixes []hal.Prefix
-	for _, m := range messages {
-		if m.Index != index || m.Attributes == nil {
+	for _, message := range messages {
+		m, ok := message.(*rtnetlink.AddressMessage)
+		if !ok || m.Index != index || m.Attributes == nil {
 			continue
 		}
 		// On a point-to-point link Address is the peer's and Local is ours.

@@ -1,6 +1,9 @@
 package linux
 
 import (
+	"os"
+	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -73,6 +76,50 @@ func TestPhysical(t *testing.T) {
 	for _, l := range all {
 		if l.Wired {
 			t.Errorf("%s (link %d of a veth pair with %d) is called wired", l.Name, l.Index, index)
+		}
+	}
+}
+
+// BenchmarkObserve looks at all links of a node with many containers, as the
+// loop does at each change.
+func BenchmarkObserve(b *testing.B) {
+	if os.Geteuid() != 0 {
+		b.Skip("not root: links are out of reach")
+	}
+	links, err := NewLinks()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer links.Close()
+	for i := range 30 {
+		name := "pod" + strconv.Itoa(i)
+		if out, err := exec.Command("ip", "link", "add", name, "type", "veth", "peer", "name", name+"x").CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+	}
+	all, err := links.List()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i, l := range all {
+		if err := links.SetUp(l.Index, true); err != nil {
+			b.Fatal(err)
+		}
+		_ = links.AddAddress(l.Index, hal.Prefix{Address: v4(10, 8, byte(i), 1), Bits: 24})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		all, err := links.List()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, l := range all {
+			if _, err := links.Addresses(l.Index); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := links.Routes(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

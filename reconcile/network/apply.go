@@ -81,7 +81,7 @@ func (a *Apply) links(r *reconcile.Run) error {
 		}
 		failed = first(failed, on(spec.Name, gone(a.mtu(l, spec.MTU))))
 		if spec.Up && !l.Loopback {
-			failed = first(failed, on(spec.Name, gone(a.acceptRA(spec.Name, spec.AcceptRA))))
+			failed = first(failed, on(spec.Name, gone(a.sysctls(spec))))
 		}
 		if spec.Up != l.Up {
 			failed = first(failed, on(spec.Name, gone(a.Links.SetUp(l.Index, spec.Up))))
@@ -116,15 +116,22 @@ func (a *Apply) mtu(l resource.LinkStatus, want uint32) error {
 	return nil
 }
 
-// acceptRA makes the kernel heed router advertisements, on a node that forwards
-// for its containers, too (the value 2 of the kernel's ip-sysctl.rst), or not at
-// all. A kernel without IPv6 has no such key.
-func (a *Apply) acceptRA(link string, accept bool) error {
-	want := "0"
-	if accept {
-		want = "2"
+// sysctls sets what the kernel has to know of a link that is up.
+func (a *Apply) sysctls(spec resource.LinkSpec) error {
+	// Router advertisements are heeded on a node that forwards for its
+	// containers, too (the value 2 of the kernel's ip-sysctl.rst), or not at all.
+	acceptRA := "0"
+	if spec.AcceptRA {
+		acceptRA = "2"
 	}
-	key := "net/ipv6/conf/" + link + "/accept_ra"
+	failed := a.sysctl("net/ipv6/conf/"+spec.Name+"/accept_ra", acceptRA)
+	// Otherwise the kernel removes all addresses of a network with the first,
+	// those of others, too.
+	return first(failed, a.sysctl("net/ipv4/conf/"+spec.Name+"/promote_secondaries", "1"))
+}
+
+// sysctl sets one. A kernel without IPv6 has none of its keys.
+func (a *Apply) sysctl(key, want string) error {
 	value, err := a.Host.Sysctl(key)
 	if errors.Is(err, hal.ErrNotFound) || err == nil && value == want {
 		return nil

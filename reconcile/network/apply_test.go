@@ -282,10 +282,11 @@ func TestMTUPrecedence(t *testing.T) {
 	}
 }
 
-func TestRouterAdvertisements(t *testing.T) {
+func TestSysctlsOfLinks(t *testing.T) {
 	r := newRig(t)
 	for _, name := range []string{"eth0", "eth1", "lo"} {
 		r.host.AddSysctl("net/ipv6/conf/"+name+"/accept_ra", "1", nil)
+		r.host.AddSysctl("net/ipv4/conf/"+name+"/promote_secondaries", "0", nil)
 	}
 	r.links.Add(hal.Link{Name: "lo", Loopback: true})
 	r.links.Add(cable("eth0", 1))
@@ -293,10 +294,20 @@ func TestRouterAdvertisements(t *testing.T) {
 	r.links.Add(cable("eth2", 3)) // without IPv6
 	r.configure(Settings{Interfaces: []Interface{{Name: "eth1", Up: true}}})
 	r.run(0)
-	for name, want := range map[string]string{"eth0": "2", "eth1": "0", "lo": "1"} {
-		if got, err := r.host.Sysctl("net/ipv6/conf/" + name + "/accept_ra"); got != want || err != nil {
-			t.Errorf("accept_ra of %s = %q, %v; want %q", name, got, err, want)
+	for key, want := range map[string]string{
+		"ipv6/conf/eth0/accept_ra": "2", "ipv6/conf/eth1/accept_ra": "0", "ipv6/conf/lo/accept_ra": "1",
+		"ipv4/conf/eth0/promote_secondaries": "1", "ipv4/conf/eth1/promote_secondaries": "1", "ipv4/conf/lo/promote_secondaries": "0",
+	} {
+		if got, err := r.host.Sysctl("net/" + key); got != want || err != nil {
+			t.Errorf("%s = %q, %v; want %q", key, got, err, want)
 		}
 	}
 	r.expectNoFailures()
+	// One that cannot be set keeps nothing else from being done.
+	r.host.FailAlways("Sysctl", hal.ErrInvalid)
+	r.links.Add(cable("eth3", 4))
+	r.run(time.Second)
+	if !r.link("eth3").Up {
+		t.Error("a link is not up whose sysctls cannot be read")
+	}
 }

@@ -106,7 +106,7 @@ func TestFields(t *testing.T) {
 		{RuntimeStatus{Ready: true, Name: "containerd", Version: "2"}, "containerd", "ready=true name=containerd version=2"},
 		{PodStatus{Name: "p", Phase: "Running", ContainerID: "c", PodIP: "10.0.0.1"}, "p", "name=p phase=Running container_id=c pod_ip=10.0.0.1 message="},
 		{UpgradeStatus{Phase: "Staged"}, "upgrade", "phase=Staged message="},
-		{MemoryStatus{MemTotalKB: 4, MemAvailableKB: 3, RSSAnonKB: 2, RSSFileKB: 1}, "memory", "mem_total_kb=4 mem_available_kb=3 rss_anon_kb=2 rss_file_kb=1"},
+		{MemoryStatus{MemTotalKB: 4, MemAvailableKB: 3, RSSAnonKB: 2, RSSFileKB: 1, WakeUps: 9}, "memory", "mem_total_kb=4 mem_available_kb=3 rss_anon_kb=2 rss_file_kb=1 wake_ups=9"},
 		{ControllerStatus{Name: "c", Runs: 3, Failures: 1, LastError: "why", NextRunNS: 1500e6}, "c", "name=c runs=3 failures=1 last_error=why next_run=1.5s"},
 		{ControllerStatus{Name: "c", NextRunNS: -1}, "c", "name=c runs=0 failures=0 last_error= next_run=on change"},
 	} {

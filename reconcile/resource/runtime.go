@@ -37,13 +37,14 @@ func (s ServiceStatus) Fields() []Field {
 	}
 }
 
-// MemoryStatus is the memory of the node and machined's own share of it, in
+// MemoryStatus is the memory of the node, and what machined itself costs, in
 // units of 1024 bytes, as proc_meminfo(5) and proc_pid_status(5) have it.
 type MemoryStatus struct {
 	MemTotalKB     uint64
 	MemAvailableKB uint64
 	RSSAnonKB      uint64 // of machined: can not be evicted
 	RSSFileKB      uint64 // of machined: pages of its program, evictable
+	WakeUps        uint64 // of machined's threads since its start
 }
 
 func (MemoryStatus) Kind() Kind { return MemoryStatusKind }
@@ -56,6 +57,7 @@ func (s MemoryStatus) Fields() []Field {
 		{"mem_available_kb", count(s.MemAvailableKB)},
 		{"rss_anon_kb", count(s.RSSAnonKB)},
 		{"rss_file_kb", count(s.RSSFileKB)},
+		{"wake_ups", count(s.WakeUps)},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -209,6 +210,35 @@ func TestCutWhileProvisioning(t *testing.T) {
 	m.ctl(t, "shutdown requested\n", "shutdown")
 	m.waitOff(t)
 	checkDisk(t, n)
+}
+
+// TestAtRest counts how often a node with nothing to do wakes up: each time
+// costs a small board energy.
+func TestAtRest(t *testing.T) {
+	b := faulty(t)
+	n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+	m := start(t, n, nil)
+	m.waitAPI(t, "")
+	m.settled(t)
+	time.Sleep(10 * time.Second) // for what the boot began
+	count := func() int {
+		wakeUps, err := strconv.Atoi(m.get(t, "MemoryStatus")["memory"]["wake_ups"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wakeUps
+	}
+	// The number is up to 10 s old, so that up to 10 s more are counted. On a
+	// real processor it is about 3 a second; emulation makes each stretch of
+	// work so long that the Go runtime's own monitor thread wakes up during it.
+	const most, seconds, stale = 16, 40, 10
+	before := count()
+	time.Sleep(seconds * time.Second)
+	got := count() - before
+	t.Logf("%d wake-ups in %d to %d s", got, seconds-stale, seconds+stale)
+	if got > most*(seconds+stale) {
+		t.Errorf("%d wake-ups in %d s at most; want %d a second at most", got, seconds+stale, most)
+	}
 }
 
 // TestSlotB points the firmware at the other slot, which is whole from the

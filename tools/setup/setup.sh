@@ -27,6 +27,8 @@ needs() {
 /usr/bin/dtc device-tree-compiler
 /sbin/depmod kmod
 /bin/ip iproute2
+/usr/sbin/dnsmasq dnsmasq-base
+/usr/sbin/chronyd chrony
 /usr/bin/qemu-system-x86_64 qemu-system-x86
 /usr/bin/qemu-system-aarch64 qemu-system-arm
 /usr/share/OVMF/OVMF_CODE_4M.fd ovmf
