@@ -63,7 +63,14 @@ func (v *VM) virt() []string {
 func (v *VM) paravirtual() []string {
 	disk := []string{"-device", "virtio-blk-pci,drive=d0"}
 	if v.LateDisk {
-		disk = []string{"-device", "qemu-xhci"}
+		disk = nil
+	}
+	if v.LateDisk || v.USBDisk != "" {
+		disk = append(disk, "-device", "qemu-xhci")
+	}
+	if v.USBDisk != "" {
+		// A node of its own outlives the device that is pulled out.
+		disk = append(disk, "-blockdev", "driver=raw,node-name=usb0,file.driver=file,file.filename="+v.USBDisk)
 	}
 	return append(disk,
 		"-m", strconv.Itoa(v.MemoryMB),

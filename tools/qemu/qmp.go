@@ -20,6 +20,14 @@ func (v *VM) InsertDisk() error {
 	return v.qmp("device_add", map[string]string{"driver": "usb-storage", "drive": "d0", "id": "late"})
 }
 
+// PlugUSB plugs USBDisk in.
+func (v *VM) PlugUSB() error {
+	return v.qmp("device_add", map[string]string{"driver": "usb-storage", "drive": "usb0", "id": "stick"})
+}
+
+// PullUSB pulls it out, as a person does: without a word.
+func (v *VM) PullUSB() error { return v.qmp("device_del", map[string]string{"id": "stick"}) }
+
 // Crash has the kernel panic, by its SysRq key on the serial console.
 func (v *VM) Crash() error {
 	if err := v.qmp("chardev-send-break", map[string]string{"id": "serial0"}); err != nil {

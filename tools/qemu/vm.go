@@ -36,6 +36,9 @@ type Options struct {
 	Console io.Writer
 	// LateDisk leaves the disk out until InsertDisk; not for the Pi's model.
 	LateDisk bool
+	// USBDisk is a file that PlugUSB plugs in as a second disk; not for the Pi's
+	// model. Empty for none.
+	USBDisk string
 	// Initramfs is a file that takes the place of the image's initramfs on a
 	// board without firmware; empty for the image's own.
 	Initramfs string
