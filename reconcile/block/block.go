@@ -94,8 +94,8 @@ func (m *Mounts) Reconcile(r *reconcile.Run) error {
 	t := &r.Store.Mounts
 	t.Begin()
 	var failed error
-	for _, info := range all {
-		if len(info.Source) < 5 || info.Source[:5] != "/dev/" || info.Target == m.Skip {
+	for i, info := range all {
+		if len(info.Source) < 5 || info.Source[:5] != "/dev/" || info.Target == m.Skip || covered(all[i+1:], info.Target) {
 			continue
 		}
 		failed = first(failed, t.Put(r.By, resource.MountStatus{
@@ -113,6 +113,13 @@ func (m *Mounts) Reconcile(r *reconcile.Run) error {
 	}
 	t.Sweep(r.By)
 	return failed
+}
+
+// covered reports whether something is mounted over a target later: it alone is
+// seen there.
+func covered(later []hal.MountInfo, target string) bool {
+	_, ok := mountedAt(later, target)
+	return ok
 }
 
 func (m *Mounts) volume(target string) string {

@@ -97,14 +97,22 @@ func sort(disk hal.BlockDevice, partitions []hal.BlockDevice, boot string) (d De
 			isBoot = true
 		}
 	}
+	var seen [2]bool
 	for _, p := range partitions {
+		if p.Path == boot || disk.Table == hal.GPT && p.Type == efiSystem {
+			continue
+		}
 		i := volumeIndex(disk, p, isBoot)
-		switch {
-		case p.Path == boot || disk.Table == hal.GPT && p.Type == efiSystem:
-		case i < 0:
+		if i < 0 {
 			foreign = listed(foreign, content(p))
-		case d.Found[i].Name != "":
+			continue
+		}
+		// Whatever is in them: which of the two would be the volume?
+		if seen[i] {
 			return refuse("it has two partitions labelled " + name(i)), "", isBoot
+		}
+		seen[i] = true
+		switch {
 		case p.FS == "ext4":
 			d.Found[i] = p
 		case !p.Blank || p.Trouble != "":

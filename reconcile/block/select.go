@@ -48,7 +48,7 @@ func glob(pattern, text string) bool {
 
 // target returns the disk that carries the volumes. why says why there is none;
 // forGood says that time does not mend it.
-func (c *Volumes) target(devices []hal.BlockDevice) (disk hal.BlockDevice, why string, forGood bool) {
+func (c *Volumes) target(devices []hal.BlockDevice, bootDisk string) (disk hal.BlockDevice, why string, forGood bool) {
 	settings := c.Settings()
 	var found []hal.BlockDevice
 	for _, d := range devices {
@@ -64,7 +64,7 @@ func (c *Volumes) target(devices []hal.BlockDevice) (disk hal.BlockDevice, why s
 			if settings.Selector.Matches(d) {
 				found = append(found, d)
 			}
-		case d.Name == c.BootDisk:
+		case d.Name == bootDisk:
 			found = append(found, d)
 		}
 	}

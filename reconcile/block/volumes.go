@@ -49,6 +49,7 @@ type Volumes struct {
 	// whether they can later.
 	MayProvision func() (why string, later bool)
 
+	boot     bootDisk
 	making   hal.Job       // provisioning, nil when none is under way
 	madeAt   time.Duration // when that ended, 0 before
 	scans    uint64        // at that time
@@ -75,18 +76,23 @@ func (c *Volumes) Spec() reconcile.Spec {
 }
 
 func (c *Volumes) Reconcile(r *reconcile.Run) error {
+	c.boot.find(c, c.Blocks.Devices()) // as early as can be
+	mounted, err := c.Mounts.List()
+	if err != nil {
+		return err // what was published stands
+	}
 	status := [2]resource.VolumeStatus{}
 	for i := range status {
 		status[i] = resource.VolumeStatus{Name: name(i), Label: name(i), FS: "ext4", Phase: Waiting}
 	}
-	failed := c.work(r.Now, &status)
+	failed := c.work(r.Now, mounted, &status)
 	for _, s := range status {
 		failed = first(failed, r.Store.Volumes.Put(r.By, s))
 	}
 	return failed
 }
 
-func (c *Volumes) work(now time.Duration, status *[2]resource.VolumeStatus) error {
+func (c *Volumes) work(now time.Duration, mounted []hal.MountInfo, status *[2]resource.VolumeStatus) error {
 	all := func(phase, why string) {
 		for i := range status {
 			if status[i].Phase == Waiting {
@@ -99,12 +105,9 @@ func (c *Volumes) work(now time.Duration, status *[2]resource.VolumeStatus) erro
 		return nil
 	}
 	devices := c.Blocks.Devices()
-	mounted, err := c.Mounts.List()
-	if err != nil {
-		return err
-	}
 	failed := c.dropGone(devices, mounted)
-	disk, why, forGood := c.target(devices)
+	bootDisk, boot := c.boot.find(c, devices)
+	disk, why, forGood := c.target(devices, bootDisk)
 	switch {
 	case forGood:
 		all(Refused, why)
@@ -113,7 +116,7 @@ func (c *Volumes) work(now time.Duration, status *[2]resource.VolumeStatus) erro
 		all(Waiting, why)
 		return failed
 	}
-	d := Decide(disk, partitionsOf(disk, devices), c.Boot, c.Settings().Wipe)
+	d := Decide(disk, partitionsOf(disk, devices), boot, c.Settings().Wipe)
 	if d.Action == Wipe && c.inUse(disk, devices, mounted) {
 		d = d.refuse("something on it is mounted, so it cannot be wiped")
 	}
@@ -195,10 +198,10 @@ func (c *Volumes) mount(i int, found hal.BlockDevice, mounted []hal.MountInfo, s
 		}
 		return nil
 	}
-	if m.job != nil && m.job.Done() && m.device == found.Path {
+	if m.job != nil && m.job.Done() {
 		err := m.job.Err()
 		m.job = nil
-		if err != nil {
+		if err != nil && m.device == found.Path { // and not that of a disk which is gone
 			status.Phase, status.Message = Failed, err.Error()
 			return err
 		}

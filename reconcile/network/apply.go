@@ -58,12 +58,18 @@ func (*Apply) Spec() reconcile.Spec {
 			resource.LinkSpecKind, resource.AddressSpecKind, resource.RouteSpecKind,
 			resource.LinkStatusKind, resource.AddressStatusKind, resource.RouteStatusKind,
 		},
+		Interval: namesEvery, // nothing tells of sysctls
 	}
 }
 
 // Reconcile takes away before it adds: two routes of one metric exclude each
 // other, and a route needs an address of its gateway's network.
 func (a *Apply) Reconcile(r *reconcile.Run) error {
+	if r.Store.Links.Len() == 0 {
+		// There is always a loopback: nothing has been observed yet, and a link
+		// that seems to be gone may have what is to be removed.
+		return nil
+	}
 	failed := a.links(r)
 	failed = first(failed, a.removeRoutes(r))
 	failed = first(failed, a.removeAddresses(r))

@@ -82,8 +82,8 @@ func TestRest(t *testing.T) {
 	}
 	before := runs()
 	r.expectRest(10 * time.Minute)
-	// Observe looks each 10 s, the host name and the resolver each 30 s.
-	if got, most := runs()-before, uint64(60+20+20+5); got > most {
+	// Observe looks each 10 s; the host name, the resolver and Apply each 30 s.
+	if got, most := runs()-before, uint64(60+3*20+5); got > most {
 		t.Errorf("%d runs in 10 minutes of rest; want %d at most", got, most)
 	}
 }

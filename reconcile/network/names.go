@@ -21,7 +21,8 @@ type Hostname struct {
 	Host     hal.Host
 }
 
-// namesEvery is how often the host name and the resolver's file are looked at.
+// namesEvery is how often the host name, the resolver's file and sysctls are looked
+// at.
 const namesEvery = 30 * time.Second
 
 func (*Hostname) Spec() reconcile.Spec {
