@@ -1,6 +1,7 @@
 package boottest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -75,6 +76,50 @@ func TestInstallDisk(t *testing.T) {
 	}
 	for _, p := range list {
 		tool(t, "e2fsck", "-fn", fmt.Sprintf("%s?offset=%d", empty, p.start))
+	}
+}
+
+// TestDamagedState is a node whose STATE cannot be mounted: it says so, has its
+// API and EPHEMERAL, and does not touch what may still be saved.
+func TestDamagedState(t *testing.T) {
+	b := faulty(t)
+	n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+	m := start(t, n, nil)
+	m.waitAPI(t, "")
+	m.settled(t)
+	m.ctl(t, "shutdown requested\n", "shutdown")
+	m.waitOff(t)
+	p := partitions(t, n.Disk())[statePlace]
+	disk, err := os.OpenFile(n.Disk(), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The block group descriptors, behind a superblock that is whole.
+	_, err = disk.WriteAt(bytes.Repeat([]byte{0xff}, 2048), p.start+2048)
+	if err = errors.Join(err, disk.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before := filepath.Join(t.TempDir(), "before")
+	copyRange(t, n.Disk(), before, p.start, p.size)
+
+	m = start(t, n, nil)
+	m.waitAPI(t, "")
+	m.waitConsole(t, "boot: Done")
+	var volumes map[string]map[string]string
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if volumes = m.get(t, "VolumeStatus"); volumes["STATE"]["phase"] == "Failed" && volumes["EPHEMERAL"]["phase"] == "Ready" {
+			break
+		}
+	}
+	if s := volumes["STATE"]; s["phase"] != "Failed" || !strings.Contains(s["message"], "mount") || volumes["EPHEMERAL"]["phase"] != "Ready" {
+		t.Errorf("VolumeStatus = %v; want STATE Failed, with the reason, and EPHEMERAL Ready", volumes)
+	}
+	m.ctl(t, "shutdown requested\n", "shutdown")
+	m.waitOff(t)
+	after := filepath.Join(t.TempDir(), "after")
+	copyRange(t, n.Disk(), after, p.start, p.size)
+	if hashOf(t, before) != hashOf(t, after) {
+		t.Error("the damaged STATE was written to")
 	}
 }
 
