@@ -58,6 +58,7 @@ type Version struct {
 const (
 	maxConnections = 64
 	maxStreams     = 16 // per connection
+	maxWatches     = 64
 	maxMessage     = 1 << 20
 	handshakeTime  = 10 * time.Second
 )
@@ -183,9 +184,8 @@ func (g *guard) check(ctx context.Context, method string) error {
 	if err != nil {
 		return err
 	}
-	// TLS has checked this when the connection was made, which may be long ago.
-	if g.now().After(cert.NotAfter) {
-		return status.Errorf(codes.Unauthenticated, "the client certificate of %s expired on %s", name, cert.NotAfter.UTC().Format(time.DateOnly))
+	if err := inForce(cert, name, g.now()); err != nil {
+		return err
 	}
 	roles, least := pki.Roles(cert), methodRole(method)
 	if !roles.Allows(least) {

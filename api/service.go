@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -25,6 +26,7 @@ type service struct {
 	node     Node
 	now      func() time.Time
 	stopping <-chan struct{} // closed when watches are to end
+	watches  atomic.Int32    // that are open
 }
 
 // caller returns the client certificate of a call and the name in it.
@@ -39,6 +41,15 @@ func caller(ctx context.Context) (*x509.Certificate, string, error) {
 	}
 	cert := info.State.VerifiedChains[0][0]
 	return cert, cert.Subject.CommonName, nil
+}
+
+// inForce refuses a client whose certificate has expired. TLS has looked at that
+// when the connection was made, which may be long ago.
+func inForce(cert *x509.Certificate, name string, now time.Time) error {
+	if now.After(cert.NotAfter) {
+		return status.Errorf(codes.Unauthenticated, "the client certificate of %s expired on %s", name, cert.NotAfter.UTC().Format(time.DateOnly))
+	}
+	return nil
 }
 
 func (s *service) Version(context.Context, *machinepb.Empty) (*machinepb.VersionResponse, error) {

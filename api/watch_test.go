@@ -1,16 +1,20 @@
 package api_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"machined/api/apitest"
 	"machined/api/machinepb"
+	"machined/api/pki"
 	"machined/reconcile"
 	"machined/reconcile/resource"
 )
@@ -125,5 +129,66 @@ func TestWatchEnds(t *testing.T) {
 	stopped(t, w.lab, 5*time.Second, 3*time.Second) // a watch does not use the grace up
 	if _, err := s.Recv(); status.Code(err) != codes.Unavailable || errors.Is(err, io.EOF) {
 		t.Errorf("the watch ends with %v; want Unavailable", err)
+	}
+}
+
+// TestWatchExpires tells of a watch that outlived its client's certificate: the
+// time to its end was counted on a clock that had yet to be set.
+func TestWatchExpires(t *testing.T) {
+	w := newWatched(t)
+	var off atomic.Int64
+	now := func() time.Time { return made().Add(time.Duration(off.Load())) }
+	_, addr := apitest.Serve(t, w.node, pki.NodeTLS(apitest.NewNode(t, w.ca, made()), now))
+	w.addr = addr
+	w.client = machinepb.NewMachineServiceClient(w.dial(t, w.bundle(t, "os:reader")))
+	s := w.watch(t, &machinepb.WatchRequest{})
+	next(t, s, machinepb.WatchEvent_SYNCED, "")
+	for _, back := range []time.Duration{-time.Hour, 23 * time.Hour} {
+		off.Store(int64(back))
+		w.put(t, "eth0", uint32(back.Abs()/time.Hour))
+		if _, err := s.Recv(); err != nil {
+			t.Fatalf("the watch ends with the clock set by %s: %v", back, err)
+		}
+	}
+	off.Store(int64(25 * time.Hour))
+	w.node.Kick()
+	if e, err := s.Recv(); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("after the certificate's end the watch goes on with %v, %v; want Unauthenticated", e, err)
+	}
+}
+
+// TestWatchLimit: each watch costs some 20 KB, and a client may ask for a
+// thousand of them.
+func TestWatchLimit(t *testing.T) {
+	w := newWatched(t)
+	b := w.bundle(t, "os:reader")
+	var last context.CancelFunc
+	open := func(client machinepb.MachineServiceClient) error {
+		ctx, cancel := context.WithCancel(limited(t))
+		last = cancel
+		s, err := client.Watch(ctx, &machinepb.WatchRequest{Type: "LinkStatus"})
+		if err == nil {
+			_, err = s.Recv()
+		}
+		return err
+	}
+	var client machinepb.MachineServiceClient
+	for i := range 64 {
+		if i%15 == 0 {
+			client = machinepb.NewMachineServiceClient(w.dial(t, b))
+		}
+		if err := open(client); err != nil {
+			t.Fatalf("watch %d: %v", i+1, err)
+		}
+	}
+	ends := last
+	if err := open(client); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("watch 65 = %v; want ResourceExhausted", err)
+	}
+	ends()
+	for deadline := time.Now().Add(10 * time.Second); open(client) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the place of a watch that has ended stays taken")
+		}
 	}
 }

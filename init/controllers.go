@@ -38,6 +38,13 @@ func (n *node) startControllers() error {
 			return fmt.Errorf("start the controllers: %w", err)
 		}
 	}
+	// The slot has the mount points; the initramfs, where a node stays whose slot
+	// cannot be used, gets them here.
+	for _, dir := range []string{stateDir, ephemeralDir} {
+		if err := os.MkdirAll(n.at(dir), 0o755); err != nil {
+			n.log.Printf("mounts", "%v.", err)
+		}
+	}
 	n.startWatchers()
 	n.reconcile(n.clock.SinceBoot())
 	return nil

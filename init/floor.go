@@ -56,21 +56,32 @@ func (n *node) raiseToKept() error {
 	return n.raiseClock(time.Unix(0, kept))
 }
 
+// syncs returns how often a server has said the time.
+func (n *node) syncs() uint64 {
+	status, _, _ := n.store.Time.Get(resource.TimeStatus{}.Key())
+	return status.SyncCount
+}
+
 // followClock does what a clock that was set asks for.
 func (n *node) followClock() {
-	status, _, _ := n.store.Time.Get(resource.TimeStatus{}.Key())
-	if status.SyncCount == n.clockSets {
+	if n.syncs() == n.clockSets {
 		return
 	}
-	n.clockSets = status.SyncCount
+	n.clockSets = n.syncs()
+	trouble := ""
 	if err := n.renewIdentity(); err != nil {
-		n.log.Printf("identity", "%v.", err)
+		trouble = err.Error()
 	}
+	// Time servers are asked every few minutes, and what is wrong stays so.
+	if trouble != "" && trouble != n.renewTrouble {
+		n.log.Printf("identity", "%s.", trouble)
+	}
+	n.renewTrouble = trouble
 }
 
 // keepClock keeps the time for the next start, on the way down.
 func (n *node) keepClock() {
-	if !n.state.ready || n.clockSets == 0 {
+	if !n.state.ready || n.syncs() == 0 {
 		return
 	}
 	if err := n.files.Replace(n.at(clockFile), []byte(timesync.FormatTime(n.clock.Now())), false); err != nil {

@@ -30,6 +30,7 @@ const (
 // identity is the node's PKI, and the server's settings that follow it.
 type identity struct {
 	node *pki.Node
+	kept bool // on STATE
 	tls  atomic.Pointer[tls.Config]
 }
 
@@ -51,8 +52,9 @@ func (i *identity) settings() *tls.Config {
 // node that re-keyed itself would lock its owner out.
 func (n *node) loadIdentity() error {
 	node, err := pki.LoadNode(n.at(statePKI))
+	kept := err == nil
 	if errors.Is(err, pki.ErrNone) {
-		node, err = n.firstIdentity()
+		node, kept, err = n.firstIdentity()
 	}
 	if errors.Is(err, pki.ErrNone) && (n.boot.Resident || !n.state.settled) {
 		return nil // it is made once STATE is there to keep it
@@ -65,7 +67,10 @@ func (n *node) loadIdentity() error {
 	}
 	if n.identity == nil {
 		n.identity = &identity{}
+	} else if !n.identity.node.Cert.Equal(node.Cert) {
+		n.log.Printf("identity", "The node's PKI is another from now on: that of STATE.")
 	}
+	n.identity.kept = kept
 	n.identity.use(node)
 	// A certificate starts a day before its making.
 	if err := n.raiseClock(node.Cert.NotBefore.Add(24 * time.Hour)); err != nil {
@@ -84,19 +89,25 @@ func (n *node) loadIdentity() error {
 // firstIdentity takes the PKI from the card, or makes one, and keeps it in
 // STATE. A card's PKI is of use without STATE; one that would be forgotten
 // with the next restart is not made.
-func (n *node) firstIdentity() (*pki.Node, error) {
+func (n *node) firstIdentity() (node *pki.Node, kept bool, err error) {
 	_, stateErr := os.Stat(n.at(stateMarker))
-	node, err := pki.LoadNode(n.at(cardPKI))
+	node, err = pki.LoadNode(n.at(cardPKI))
 	if errors.Is(err, pki.ErrNone) && !n.boot.Resident && n.state.settled {
 		if stateErr != nil {
-			return nil, fmt.Errorf("make the node's own CA: STATE, which would keep it, is not mounted: %w", stateErr)
+			return nil, false, fmt.Errorf("make the node's own CA: STATE, which would keep it, is not mounted: %w", stateErr)
 		}
-		return n.makeIdentity()
+		node, err = n.makeIdentity()
+		return node, true, err
 	}
 	if err != nil || stateErr != nil {
-		return node, err
+		return node, false, err
 	}
-	return node, pki.WriteNode(n.at(statePKI), node)
+	if err := pki.WriteNode(n.at(statePKI), node); err != nil {
+		// A STATE that is full or read-only must not cost the API.
+		n.log.Printf("identity", "The card's PKI is used, and not kept on STATE: %v.", err)
+		return node, false, nil
+	}
+	return node, true, nil
 }
 
 // makeIdentity makes the node's own CA and leaves a client bundle on the card
@@ -140,9 +151,9 @@ func (n *node) renewIdentity() error {
 	old := n.identity.node
 	renewed, err := old.Renewed(time.Unix(0, n.clock.Now()))
 	n.mu.Lock()
-	unused := n.cardBundle != ""
+	unused := n.cardBundle != "" && !n.usedCard
 	n.mu.Unlock()
-	if errors.Is(err, pki.ErrCATime) && old.CA != nil && unused {
+	if errors.Is(err, pki.ErrCATime) && old.CA != nil && unused && n.identity.kept {
 		// Aside in one step: what is left of a PKI would be an error.
 		aside := n.at(statePKI + ".old")
 		if err := errors.Join(os.RemoveAll(aside), os.Rename(n.at(statePKI), aside), os.RemoveAll(aside)); err != nil {
@@ -153,14 +164,12 @@ func (n *node) renewIdentity() error {
 	if err != nil || renewed == old {
 		return err
 	}
-	if n.state.ready {
-		if err := pki.ReplaceCert(n.at(statePKI), renewed); err != nil {
-			return err
-		}
-	}
 	n.identity.use(renewed)
 	n.log.Printf("identity", "The node's certificate was renewed: the clock has been set.")
-	return nil
+	if !n.identity.kept {
+		return nil // STATE may hold the certificate of another key
+	}
+	return pki.ReplaceCert(n.at(statePKI), renewed)
 }
 
 func writeBundle(dir string, client *pki.Bundle) error {
@@ -198,7 +207,7 @@ func (n *node) clearCard() {
 }
 
 // writeCard runs write with the boot partition writable, and leaves it
-// read-only and on the disk.
+// read-only, and what was written on the disk.
 func (n *node) writeCard(write func() error) error {
 	const flags = hal.NoSuid | hal.NoDev | hal.NoExec | hal.Remount
 	remount := func(extra hal.MountFlags) error {
@@ -207,7 +216,7 @@ func (n *node) writeCard(write func() error) error {
 	if err := remount(0); err != nil {
 		return err
 	}
-	err := write()
-	n.mounts.Sync()
-	return errors.Join(err, remount(hal.ReadOnly))
+	// The kernel writes all of a FAT file system out before it makes it
+	// read-only. A sync of everything may take longer than the watchdog waits.
+	return errors.Join(write(), remount(hal.ReadOnly))
 }

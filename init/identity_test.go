@@ -189,6 +189,53 @@ func TestIdentitySources(t *testing.T) {
 	})
 }
 
+// TestStateThatKeepsNothing: a node with its PKI on the card lost its API when
+// STATE could not be written to.
+func TestStateThatKeepsNothing(t *testing.T) {
+	r := newRig(t)
+	now := time.Unix(y2026, 0)
+	node := apitest.NewNode(t, apitest.NewCA(t, "card", now), now)
+	mustDo(t, pki.WriteNode(r.at(cardPKI), node))
+	write(t, r.at(statePKI)+".new/in-the-way", "")
+	mustDo(t, r.loadIdentity())
+	if r.identity == nil || r.identity.kept || !r.screen.shows(r.log, "identity: The card's PKI is used, and not kept on STATE: ") {
+		t.Errorf("the identity is %+v; want the card's, and a word that it is not kept", r.identity)
+	}
+}
+
+// TestStateOfAnotherNode: a node that has begun with the card's PKI goes over
+// to that of a late STATE, which comes first at any other start. Meanwhile a
+// renewal must not put a certificate of the card's key among STATE's files: no
+// later start could use them.
+func TestStateOfAnotherNode(t *testing.T) {
+	r := newRig(t)
+	now := time.Unix(y2026, 0)
+	mustDo(t, os.Remove(r.at(stateMarker)))
+	ca := apitest.NewCA(t, "card", now)
+	card := apitest.NewNode(t, ca, now.AddDate(1, 0, 0))
+	card.CA = ca
+	mustDo(t, pki.WriteNode(r.at(cardPKI), card))
+	mustDo(t, r.loadIdentity())
+	mustDo(t, r.clock.Set(now.UnixNano()))
+	late := apitest.NewNode(t, apitest.NewCA(t, "late", now), now)
+	mustDo(t, pki.WriteNode(r.at(statePKI), late))
+	r.state.ready = true
+	r.synced(t, 1)
+	if r.identity.node.Cert.Equal(card.Cert) {
+		t.Error("the card's certificate, which is of next year, was not renewed")
+	}
+	mustDo(t, r.markState())
+	r.inherit(t)
+	r.withState()
+	defer r.server.Stop(time.Second)
+	if !r.identity.kept || !r.identity.node.Cert.Equal(late.Cert) {
+		t.Errorf("the certificate is %s, kept: %v; want that of STATE", pki.Fingerprint(r.identity.node.Cert), r.identity.kept)
+	}
+	if _, err := pki.LoadNode(r.at(statePKI)); err != nil {
+		t.Errorf("STATE's PKI was damaged: %v", err)
+	}
+}
+
 // TestNoNewKeys checks that whatever there is of keys is never replaced.
 func TestNoNewKeys(t *testing.T) {
 	now := time.Unix(y2026, 0)

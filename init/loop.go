@@ -11,8 +11,11 @@ const (
 	// idlePass is the longest sleep of the loop. What moves wakes it; this
 	// bounds what a missed event can cost.
 	idlePass = 5 * time.Second
-	// shutdownDeadline bounds the whole way down, whatever services do.
+	// shutdownDeadline bounds the stopping of services, whatever they do.
 	shutdownDeadline = 90 * time.Second
+	// flushDeadline bounds the wait for a slow card to take what is in memory;
+	// one that is dead takes nothing.
+	flushDeadline = 60 * time.Second
 )
 
 // loop runs until an ending is asked for. A resident node is succeeded by the
@@ -75,7 +78,11 @@ func (n *node) publishServices() {
 	if n.systemStatus != nil {
 		n.put(t.Put(n.by, *n.systemStatus))
 	}
-	for _, s := range n.supervisor.Status() {
+	var services []supervise.Status
+	if n.supervisor != nil { // the API comes before the services
+		services = n.supervisor.Status()
+	}
+	for _, s := range services {
 		n.put(t.Put(n.by, resource.ServiceStatus{
 			ServiceID: s.ID, State: s.State.String(), Healthy: s.State == supervise.Running, Message: s.Message,
 		}))
@@ -98,9 +105,14 @@ func (n *node) down(r *request) {
 	if n.server != nil {
 		n.server.Stop(2 * time.Second)
 	}
-	n.feed()
-	n.keepClock()
-	n.unmountAll()
+	n.flush(func() {
+		n.clearCard() // what the last calls have led to is done, not forgotten
+		n.keepClock()
+		n.unmountAll()
+	})
+	if last := n.requested(); last != nil {
+		r = last // a power-off may have overtaken a restart
+	}
 	if n.watchdog != nil && r.end == powerOff {
 		// A machine that stays off must not be reset; one that restarts keeps
 		// the watchdog, should the restart hang.
@@ -111,6 +123,29 @@ func (n *node) down(r *request) {
 	n.log.Printf("shutdown", "Done.")
 }
 
+// flush runs what waits for disks, beside the loop, which feeds the watchdog
+// meanwhile: a reset in the middle would lose what a slow card was yet to get. It
+// waits for flushDeadline at most; the machine then ends without.
+func (n *node) flush(write func()) {
+	done := make(chan error, 1)
+	go func() { done <- guarded(func() error { write(); return nil }) }()
+	deadline := time.After(flushDeadline)
+	for {
+		n.feed()
+		select {
+		case err := <-done:
+			if err != nil {
+				n.log.Printf("shutdown", "%v.", err)
+			}
+			return
+		case <-deadline:
+			n.log.Printf("shutdown", "The disks do not answer for %s; going on without them.", flushDeadline)
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 // stopServices stops the services in reverse order of their dependencies.
 func (n *node) stopServices(deadline time.Time) {
 	n.supervisor.Stop()
@@ -118,6 +153,7 @@ func (n *node) stopServices(deadline time.Time) {
 		now := n.clock.SinceBoot()
 		wait := min(time.Duration(n.supervisor.Step(now)-now), time.Second)
 		n.publishServices()
+		n.tell()
 		n.feed()
 		if n.supervisor.Done() {
 			return

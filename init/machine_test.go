@@ -106,6 +106,12 @@ func TestControllerPanic(t *testing.T) {
 	if err != nil || !strings.Contains(string(crash), "controller network-observe: panic: ") || !strings.Contains(string(crash), "Observe") {
 		t.Errorf("STATE keeps %q, %v; want the panic and its stack", crash, err)
 	}
+	mustDo(t, os.Remove(r.at(crashFile)))
+	r.clock.Advance(int64(2 * time.Second))
+	r.pass()
+	if again, _, _ := r.store.Controllers.Get(resource.Named("network-observe")); again.Failures <= status.Failures || exists(r.at(crashFile)) {
+		t.Errorf("after another panic ControllerStatus is %+v, and it is kept: %v; want it counted, and not kept", again, exists(r.at(crashFile)))
+	}
 	if !r.screen.shows(r.log, "network-observe: panic: runtime error") {
 		t.Error("the console does not tell of the panic")
 	}

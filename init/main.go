@@ -108,6 +108,7 @@ const (
 	// emergencyDelay leaves time to read the console before the restart.
 	emergencyDelay = 10 * time.Second
 	crashFile      = stateDir + "/last-crash.txt"
+	crashWait      = 5 * time.Second
 )
 
 // emergency reports an error that would end PID 1, and keeps it for the next
@@ -115,7 +116,12 @@ const (
 func (m machine) emergency(err error) {
 	m.log.Printf("emergency", "%v.", err)
 	m.log.Printf("emergency", "Restarting in %s.", emergencyDelay)
-	keepCrash(m.root, err)
+	kept := make(chan struct{})
+	go func() { defer close(kept); keepCrash(m.root, err) }()
+	select {
+	case <-kept:
+	case <-time.After(crashWait): // of a disk that is dead; without a watchdog it would be the end
+	}
 	m.log.Flush(2 * time.Second)
 	m.sleep(emergencyDelay)
 }

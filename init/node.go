@@ -44,11 +44,14 @@ type node struct {
 	// or never will.
 	servicesBy int64
 	clockSets  uint64 // SyncCount that was followed last
-	supervisor *supervise.Supervisor
-	identity   *identity
-	server     *api.Server
-	listener   net.Listener
-	apiStatus  resource.ServiceStatus
+	// renewTrouble is why the certificate could not be renewed then.
+	renewTrouble string
+	panics       map[string]bool // controllers that have panicked
+	supervisor   *supervise.Supervisor
+	identity     *identity
+	server       *api.Server
+	listener     net.Listener
+	apiStatus    resource.ServiceStatus
 	// systemStatus is set when the slot's system cannot be used.
 	systemStatus *resource.ServiceStatus
 	kicks        chan struct{}
@@ -118,21 +121,22 @@ func (n *node) kick() {
 	}
 }
 
-// respawnDelay is the pause after a background task that panicked.
-const respawnDelay = 5 * time.Second
+// respawnDelay is the pause after a background task that panicked, doubled each
+// time up to respawnMax: each panic is kept on the card.
+const respawnDelay, respawnMax = 5 * time.Second, 10 * time.Minute
 
 // spawn runs a background task. One that panics is reported and started again:
 // it must not take PID 1 with it.
 func (n *node) spawn(name string, run func()) {
 	go func() {
-		for {
+		for delay := respawnDelay; ; delay = min(2*delay, respawnMax) {
 			err := guarded(func() error { run(); return nil })
 			if err == nil {
 				return
 			}
-			n.log.Printf(name, "Starting again after %s: %v.", respawnDelay, err)
+			n.log.Printf(name, "Starting again after %s: %v.", delay, err)
 			keepCrash(n.root, fmt.Errorf("%s: %w", name, err))
-			time.Sleep(respawnDelay)
+			time.Sleep(delay)
 		}
 	}()
 }
@@ -193,8 +197,16 @@ func (n *node) Used(fingerprint string) {
 
 var _ api.Node = (*node)(nil)
 
-// panicked keeps what a controller panicked with. The loop goes on.
+// panicked keeps what a controller panicked with first, and not at each of its
+// retries: they go on for ever, and a card wears. The loop goes on.
 func (n *node) panicked(controller string, err error) {
+	if n.panics[controller] {
+		return
+	}
+	if n.panics == nil {
+		n.panics = make(map[string]bool)
+	}
+	n.panics[controller] = true
 	keepCrash(n.root, fmt.Errorf("controller %s: %w", controller, err))
 }
 

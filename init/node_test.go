@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"machined/api"
@@ -14,6 +15,7 @@ import (
 	"machined/api/pki"
 	"machined/hal"
 	"machined/hal/fake"
+	"machined/init/config"
 	"machined/reconcile/resource"
 )
 
@@ -104,6 +106,92 @@ func TestWatchdogAtTheEnd(t *testing.T) {
 		if r.watchdog.Armed() != armed {
 			t.Errorf("after ending %d the watchdog is armed: %v; want %v", end, r.watchdog.Armed(), armed)
 		}
+	}
+	// A board that was to stay off came back: on its way to a restart the power
+	// failed.
+	r := newRig(t)
+	r.node.watchdog = r.watchdog
+	_, err := r.watchdog.Start(15)
+	mustDo(t, err)
+	mustDo(t, r.ask(restart, "laptop"))
+	first := r.requested()
+	mustDo(t, r.ask(powerOff, "power failure"))
+	r.down(first)
+	if r.watchdog.Armed() {
+		t.Error("the watchdog is armed after a power-off that overtook a restart")
+	}
+}
+
+// slowMounts are disks that take their time.
+type slowMounts struct {
+	hal.Mounts
+	sync func()
+}
+
+func (m slowMounts) Sync() { m.sync() }
+
+// feeding counts how often the watchdog is fed.
+type feeding struct {
+	hal.Watchdog
+	fed int
+}
+
+func (f *feeding) Feed() error { f.fed++; return nil }
+
+// TestSlowDisksAtTheEnd: a card that took longer for what was in memory than the
+// watchdog waits was cut off in the middle; one that takes nothing must not keep
+// the machine from ending.
+func TestSlowDisksAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		takes   time.Duration
+		within  time.Duration
+		unmount bool
+	}{
+		{"slow", 25 * time.Second, 55 * time.Second, true},
+		{"dead", 24 * time.Hour, flushDeadline + time.Second, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			dog := &feeding{Watchdog: r.watchdog}
+			r.node.watchdog = dog
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				r.node.mounts = slowMounts{r.mounts, func() { time.Sleep(c.takes) }}
+				r.down(&request{end: restart, by: "test"})
+				took := time.Since(began)
+				if took > c.within || dog.fed < int(took/time.Second) {
+					t.Errorf("the way down took %s, with the watchdog fed %d times; want %s at most, and a feed a second", took, dog.fed, c.within)
+				}
+				if c.unmount && r.mounts.Flags(stateDir) != 0 {
+					t.Error("STATE is mounted still")
+				}
+				time.Sleep(3 * c.takes) // the writer ends
+			})
+			if shown := r.screen.shows(r.log, "shutdown: The disks do not answer for 1m0s"); shown == c.unmount {
+				t.Errorf("the console tells of disks that do not answer: %v; want %v", shown, !c.unmount)
+			}
+		})
+	}
+}
+
+// TestStoppingIsTold: a watch is told how its services stop.
+func TestStoppingIsTold(t *testing.T) {
+	r := newRig(t)
+	r.processes.AddProgram("/bin/web", fake.Program{})
+	r.node.processes = prompt{r.processes}
+	r.loaded.Config.Machine.Services = []config.Service{{ID: "web", Command: []string{"/bin/web"}, StopGrace: time.Second}}
+	mustDo(t, r.prepareServices())
+	r.pass()
+	moved := r.Moved()
+	r.stopServices(time.Now().Add(10 * time.Second))
+	select {
+	case <-moved:
+	default:
+		t.Error("nobody was told that service web has stopped")
+	}
+	if s, _, _ := r.store.Services.Get(resource.Named("web")); s.State != "Finished" {
+		t.Errorf("service web is %+v; want it Finished", s)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"machined/reconcile"
 	"machined/reconcile/block"
+	"machined/reconcile/network"
 	"machined/reconcile/resource"
 )
 
@@ -13,6 +14,8 @@ type reporter struct {
 	say   func(component, format string, args ...any)
 	at    [resource.KindCount + 1]uint64
 	said  map[subject]string // the last word on each
+	// erred is the run of a controller that failed last.
+	erred map[resource.Key]uint64
 	// resident reports whether a successor takes over in a moment.
 	resident func() bool
 }
@@ -23,7 +26,7 @@ type subject struct {
 }
 
 func newReporter(s *reconcile.Store, say func(component, format string, args ...any), resident func() bool) *reporter {
-	return &reporter{store: s, say: say, said: make(map[subject]string), resident: resident}
+	return &reporter{store: s, say: say, said: make(map[subject]string), erred: make(map[resource.Key]uint64), resident: resident}
 }
 
 // look reports what has changed since the last look.
@@ -37,12 +40,28 @@ func (r *reporter) look() {
 		}
 		var changes []reconcile.Change
 		changes, r.at[kind] = r.store.Watch(kind, r.at[kind], nil)
+		if len(changes) > 0 && changes[0].Op == reconcile.Lost {
+			r.missing(kind, changes)
+		}
 		for _, c := range changes {
 			if c.Op == reconcile.Destroyed {
 				r.gone(subject{kind, c.Key})
 			} else if c.Resource != nil {
 				r.report(subject{kind, c.Key}, c)
 			}
+		}
+	}
+}
+
+// missing takes leave of what is in the last words and not in a list of all.
+func (r *reporter) missing(kind resource.Kind, list []reconcile.Change) {
+	there := make(map[resource.Key]bool, len(list))
+	for _, c := range list {
+		there[c.Key] = true
+	}
+	for of := range r.said {
+		if of.kind == kind && !there[of.key] {
+			r.gone(of)
 		}
 	}
 }
@@ -67,16 +86,20 @@ func (r *reporter) report(of subject, c reconcile.Change) {
 			r.once(of, "network", v.Name+" has no carrier")
 		}
 	case resource.AddressStatus:
-		if c.Op != reconcile.Updated && v.Link != "lo" {
-			r.say("network", "%s has the address %s.", v.Link, v.Address)
+		// Links without a spec are those of containers.
+		if _, _, ours := r.store.LinkSpecs.Get(resource.Named(v.Link)); ours && v.Link != network.Loopback {
+			r.once(of, "network", v.Link+" has the address "+v.Address.String())
 		}
 	case resource.LeaseStatus:
 		if v.Trouble != "" {
 			r.once(of, "dhcp", v.Link+": "+v.Trouble)
 		}
 	case resource.VolumeStatus:
-		if v.Phase == block.Waiting && r.resident() {
+		switch {
+		case v.Phase == block.Waiting && r.resident():
 			return // for its successor
+		case v.Phase == block.Mounting:
+			return // what comes of it is said
 		}
 		text := v.Name + " is " + v.Phase
 		if v.Message != "" {
@@ -86,7 +109,21 @@ func (r *reporter) report(of subject, c reconcile.Change) {
 	case resource.TimeStatus:
 		r.time(of, v)
 	case resource.ControllerStatus:
+		r.controller(of, v)
+	}
+}
+
+// wellAfter is how many good runs in a row make a controller's error news again:
+// where a job fails over and over, the runs that start it are good ones.
+const wellAfter = 10
+
+func (r *reporter) controller(of subject, v resource.ControllerStatus) {
+	switch {
+	case v.LastError != "":
+		r.erred[of.key] = v.Runs
 		r.once(of, v.Name, v.LastError)
+	case v.Runs > r.erred[of.key]+wellAfter:
+		delete(r.said, of)
 	}
 }
 

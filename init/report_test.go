@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -41,7 +42,12 @@ func TestReport(t *testing.T) {
 		{"loopback", func() error {
 			return s.Links.Put(by, resource.LinkStatus{Name: "lo", Index: 1, Up: true, Loopback: true})
 		}, nil},
-		{"address", func() error { return s.Addresses.Put(by, address) }, []string{"network: eth0 has the address 10.7.0.2/24."}},
+		{"address of a container", func() error {
+			return s.Addresses.Put(by, resource.AddressStatus{Link: "veth0", Address: address.Address})
+		}, nil},
+		{"address", func() error {
+			return errors.Join(s.LinkSpecs.Put(by, resource.LinkSpec{Name: "eth0"}), s.Addresses.Put(by, address))
+		}, []string{"network: eth0 has the address 10.7.0.2/24."}},
 		{"lease in trouble", func() error {
 			return s.Leases.Put(by, resource.LeaseStatus{Link: "eth0", State: "SELECTING", Trouble: "no DHCP server answers"})
 		}, []string{"dhcp: eth0: no DHCP server answers."}},
@@ -57,7 +63,20 @@ func TestReport(t *testing.T) {
 		{"controller, again", func() error {
 			return s.Controllers.Put(by, resource.ControllerStatus{Name: "disks", Runs: 1, LastError: "oops"})
 		}, nil},
-		{"controller, well", func() error { return s.Controllers.Put(by, resource.ControllerStatus{Name: "disks", Runs: 2}) }, nil},
+		{"controller, well for a moment", func() error { return s.Controllers.Put(by, resource.ControllerStatus{Name: "disks", Runs: 2}) }, nil},
+		{"controller, the same once more", func() error {
+			return s.Controllers.Put(by, resource.ControllerStatus{Name: "disks", Runs: 3, LastError: "oops"})
+		}, nil},
+		{"controller, well", func() error { return s.Controllers.Put(by, resource.ControllerStatus{Name: "disks", Runs: 14}) }, nil},
+		{"controller, the same as news", func() error {
+			return s.Controllers.Put(by, resource.ControllerStatus{Name: "disks", Runs: 15, LastError: "oops"})
+		}, []string{"disks: oops."}},
+		{"volume, tried again", func() error {
+			return s.Volumes.Put(by, resource.VolumeStatus{Name: "STATE", Phase: "Mounting"})
+		}, nil},
+		{"volume, refused again", func() error {
+			return s.Volumes.Put(by, resource.VolumeStatus{Name: "STATE", Phase: "Refused", Message: "why"})
+		}, nil},
 		{"link gone", func() error { return s.Links.Destroy(by, resource.Named("eth0")) }, []string{"network: eth0 is gone."}},
 	} {
 		lines = nil
@@ -67,6 +86,18 @@ func TestReport(t *testing.T) {
 		if !slices.Equal(lines, step.want) {
 			t.Errorf("%s: the console says %q; want %q", step.what, lines, step.want)
 		}
+	}
+	lines = nil
+	for i := range uint32(100) { // more than can be told of each
+		mustDo(t, s.Links.Put(by, resource.LinkStatus{Name: "eth9", Index: 9, Wired: true, MTU: i}))
+		if i == 0 {
+			r.look()
+		}
+	}
+	mustDo(t, s.Links.Destroy(by, resource.Named("eth9")))
+	r.look()
+	if want := []string{"network: eth9 has no carrier.", "network: eth9 is gone."}; !slices.Equal(lines, want) {
+		t.Errorf("a link that went in a crowd: the console says %q; want %q", lines, want)
 	}
 	if len(r.said) > 6 {
 		t.Errorf("%d subjects are remembered; want those that are there", len(r.said))

@@ -55,6 +55,14 @@ type rig struct {
 	screen    *screen
 }
 
+// promptJobs run at once: the simulated drivers are for one goroutine.
+type promptJobs struct{ *fake.Jobs }
+
+func (j promptJobs) Start(run func() error) hal.Job {
+	defer j.Step()
+	return j.Jobs.Start(run)
+}
+
 const y2026 = 1767225600 // Unix time of 2026-01-01, in seconds
 
 // newRig returns a node with STATE and the boot partition mounted, that a
@@ -75,7 +83,7 @@ func newRig(t *testing.T) *rig {
 			blocks: r.blocks, provisioner: &fake.Provisioner{Blocks: r.blocks},
 		},
 	}
-	r.jobs = linux.NewJobs(r.kick)
+	r.jobs = promptJobs{fake.NewJobs(clock)}
 	var err error
 	r.reconciler, err = newReconciler(r.panicked)
 	mustDo(t, err)

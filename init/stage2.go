@@ -121,8 +121,12 @@ func (n *node) enterInitScope() error {
 	return os.WriteFile(filepath.Join(scope, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644)
 }
 
-// raiseClock keeps the clock from standing before floor.
+// raiseClock keeps the clock from standing before floor. What a server has said
+// is better than any floor, which may come from a clock that was wrong.
 func (n *node) raiseClock(floor time.Time) error {
+	if n.syncs() > 0 {
+		return nil
+	}
 	stepped, err := floorClock(n.clock, floor)
 	if stepped {
 		n.log.Printf("clock", "The clock stood before %s and was set to it.", floor.UTC().Format(time.RFC3339))
@@ -151,7 +155,8 @@ func (n *node) loadConfig() error {
 	}
 	redacted, err := config.Redact(n.loaded.Raw)
 	if err != nil {
-		return err
+		redacted = nil // it may hold secrets; the node runs by it all the same
+		n.log.Printf("config", "It is not shown: %v.", err)
 	}
 	status.Bytes = string(redacted)
 	n.settings = newSettings(n.loaded.Config.Machine)
@@ -207,11 +212,13 @@ func (n *node) startAPI() error {
 		n.apiStatus.Message = err.Error()
 		return fmt.Errorf("start the API: %w", err)
 	}
-	n.server = api.NewServer(n, n.identity.settings(), func(what string) { n.log.Printf("api", "%s", what) })
+	server, l := api.NewServer(n, n.identity.settings(), func(what string) { n.log.Printf("api", "%s", what) }), n.listener
+	n.server = server
 	n.apiStatus.State, n.apiStatus.Healthy = supervise.Running.String(), true
 	n.apiStatus.Message = fmt.Sprintf("listening on port %d", api.Port)
+	n.publishServices() // the first call sees itself served
 	n.spawn("api", func() {
-		if err := n.server.Serve(n.listener); err != nil {
+		if err := server.Serve(l); err != nil {
 			n.log.Printf("api", "%v.", err)
 		}
 	})

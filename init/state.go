@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"time"
 
 	"machined/hal"
@@ -28,7 +29,9 @@ const (
 // state is how far what hangs on STATE has come.
 type state struct {
 	mounted bool
-	ready   bool // it is mounted, and what hangs on it was done
+	// late: it was not there when the config was read.
+	late  bool
+	ready bool // it is mounted, and what hangs on it was done
 	// settled is set when it is ready, or is known not to come.
 	settled bool
 	seen    uint64 // of the volumes
@@ -73,7 +76,8 @@ func (n *node) mountState() error {
 		return err
 	}
 	n.state.mounted = true
-	return n.markState()
+	// The power may have gone between the first mount and this.
+	return errors.Join(n.disks.GrowExt4(stateDir, extent.Size), n.markState())
 }
 
 // markState makes STATE private and recognisable. A STATE that is so already is
@@ -99,16 +103,28 @@ func (n *node) followState() {
 	v, _, _ := n.store.Volumes.Get(resource.Named(block.State))
 	switch v.Phase {
 	case block.Ready:
+		n.state.late = !n.state.mounted
 		n.state.mounted, n.state.ready, n.state.settled = true, true, true
 		if err := n.markState(); err != nil {
 			n.log.Printf("state", "%v.", err)
 		}
 		n.withState()
-	case block.Failed, block.Refused:
-		if !n.state.settled {
-			n.state.settled = true
-			n.withState()
+	case block.Failed:
+		// It is tried again. Services wait as for a disk that is late: they must
+		// not start by the card's config when the next try may bring STATE's.
+		if n.servicesBy == 0 {
+			n.settle()
 		}
+	case block.Refused:
+		n.settle()
+	}
+}
+
+// settle goes on without STATE.
+func (n *node) settle() {
+	if !n.state.settled {
+		n.state.settled = true
+		n.withState()
 	}
 }
 
@@ -118,20 +134,45 @@ func (n *node) withState() {
 	if err := n.raiseToKept(); err != nil {
 		n.log.Printf("clock", "%v.", err)
 	}
-	if _, err := os.Stat(n.at(stateDir + "/" + configName)); !errors.Is(err, fs.ErrNotExist) && n.state.ready && n.loaded.Source != stateDir+"/"+configName {
-		if err := n.loadConfig(); err != nil {
-			n.log.Printf("config", "%v.", err)
-		}
+	if _, err := os.Stat(n.at(stateDir + "/" + configName)); n.state.late && !errors.Is(err, fs.ErrNotExist) {
+		n.lateConfig()
 	}
-	if _, err := os.Stat(n.at(statePKI)); n.identity == nil || errors.Is(err, fs.ErrNotExist) {
+	if n.identity == nil || n.state.ready && !n.identity.kept {
 		if err := n.loadIdentity(); err != nil {
 			n.log.Printf("identity", "%v.", err)
 		}
+		n.clockSets = 0 // its certificate has not been looked at
 	}
 	if n.server == nil {
 		if err := n.startAPI(); err != nil {
 			n.log.Printf("api", "%v.", err)
 		}
+	}
+}
+
+// lateConfig reads the config that came with STATE, and does anew what was done
+// by another one. The controllers follow by themselves.
+func (n *node) lateConfig() {
+	source, services := n.loaded.Source, n.loaded.Config.Machine.Services
+	if err := n.loadConfig(); err != nil {
+		n.log.Printf("config", "%v.", err)
+		return
+	}
+	if n.loaded.Source == source {
+		return // that of STATE was rejected
+	}
+	n.log.Printf("config", "It is that of %s from now on.", n.loaded.Source)
+	if n.boot.Resident {
+		return // the rest is the successor's
+	}
+	if err := n.configureWatchdog(); err != nil {
+		n.log.Printf("watchdog", "%v.", err)
+	}
+	if err := n.setSysctls(); err != nil {
+		n.log.Printf("sysctls", "%v.", err)
+	}
+	if n.servicesBy == 0 && !reflect.DeepEqual(services, n.loaded.Config.Machine.Services) {
+		n.log.Printf("services", "They have started by another config; those of this one start with the next boot.")
 	}
 }
 
@@ -148,6 +189,7 @@ func (n *node) releaseServices(now int64) {
 	if n.servicesBy == 0 || !n.state.settled && now < n.servicesBy {
 		return
 	}
+	n.settle()
 	n.servicesBy = 0
 	if err := n.prepareServices(); err != nil {
 		n.log.Printf("services", "%v.", err)

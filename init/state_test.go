@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -131,5 +132,92 @@ func TestResidentMakesNothing(t *testing.T) {
 	r.pass()
 	if v, _, _ = r.store.Volumes.Get(resource.Named("STATE")); v.Phase != "Failed" || !r.state.settled {
 		t.Errorf("STATE is %+v, settled: %v; want it Failed, since nothing can make it", v, r.state.settled)
+	}
+}
+
+// TestFailedStateIsWaitedFor: services started by the card's config, for good,
+// when the first try to mount STATE had failed.
+func TestFailedStateIsWaitedFor(t *testing.T) {
+	r := withoutVolumes(t)
+	r.blocks.AddPartition(hal.BlockDevice{Disk: "mmcblk0", Number: 2, Start: 257 << 20, Size: 128 << 20, Type: "83", FS: "ext4", FSLabel: "STATE"})
+	r.mounts.Fail("Mount", 1, errors.New("not yet"))
+	mustDo(t, r.loadConfig())
+	mustDo(t, r.startControllers())
+	mustDo(t, r.holdServices())
+	r.inherit(t)
+	write(t, r.at(stateDir+"/config.yaml"), "machine: {services: [{id: web, command: [/bin/web]}]}")
+	r.processes.AddProgram("/bin/web", fake.Program{})
+	r.pass()
+	if v, _, _ := r.store.Volumes.Get(resource.Named("STATE")); v.Message != "not yet" || r.state.settled || r.servicesBy == 0 {
+		t.Fatalf("after a failed mount STATE is %+v, the node %+v, services held until %d; want it to wait", v, r.state, r.servicesBy)
+	}
+	r.clock.Advance(int64(stateWait - time.Second))
+	r.passes(t)
+	defer r.server.Stop(time.Second)
+	r.pass()
+	if s, _, _ := r.store.Services.Get(resource.Named("web")); s.State != "Running" {
+		t.Errorf("service web is %+v; want it Running, as STATE's config has it", s)
+	}
+}
+
+// TestConfigAfterItsTime: what a config of a late STATE says is done, and what
+// comes too late is said.
+func TestConfigAfterItsTime(t *testing.T) {
+	r := withoutVolumes(t)
+	r.node.watchdog = r.watchdog
+	r.host.AddSysctl("vm.swappiness", "60", nil)
+	mustDo(t, r.loadConfig())
+	mustDo(t, r.holdServices())
+	r.inherit(t)
+	r.clock.Advance(int64(stateWait))
+	_, err := r.watchdog.Start(15)
+	mustDo(t, err)
+	r.releaseServices(r.clock.SinceBoot())
+	if !r.state.settled || !r.screen.shows(r.log, "api: the API stays off: the node has no identity.") {
+		t.Error("after a minute without STATE the console does not say why there is no API")
+	}
+	write(t, r.at(stateDir+"/config.yaml"), `machine:
+  sysctls: [{key: vm.swappiness, value: "1"}]
+  watchdog: {disabled: true}
+  services: [{id: web, command: [/bin/web]}]
+`)
+	mustDo(t, r.markState())
+	r.state.mounted, r.state.late, r.state.ready = true, true, true
+	r.withState()
+	defer r.server.Stop(time.Second)
+	if v, _ := r.host.Sysctl("vm.swappiness"); v != "1" || r.watchdog.Armed() {
+		t.Errorf("vm.swappiness is %q, the watchdog armed: %v; want what STATE's config says", v, r.watchdog.Armed())
+	}
+	if !r.screen.shows(r.log, "services: They have started by another config; those of this one start with the next boot.") {
+		t.Error("the console does not say that the services come later")
+	}
+}
+
+// TestLateStateAfterSync: a clock that a server has set was raised again, to
+// the wrong time that a late STATE had kept.
+func TestLateStateAfterSync(t *testing.T) {
+	r := newRig(t)
+	mustDo(t, r.clock.Set((y2026+400*86400)*1e9))
+	mustDo(t, r.loadIdentity()) // as on an earlier boot, of a wrong clock
+	r.Used(fingerprint(t, r))
+	r.clearCard()
+	r = r.again(t)
+	r.inherit(t)
+	write(t, r.at(clockFile), "1801787200\n") // early in 2027
+	r.synced(t, 1)
+	r.state.ready = true
+	r.withState()
+	defer r.server.Stop(time.Second)
+	r.followClock()
+	if got := r.clock.Now(); got != y2026*1e9 {
+		t.Errorf("the clock was set to %s; want it left as the server has said", time.Unix(0, got).UTC())
+	}
+	if !r.screen.shows(r.log, "the CA is not in force") {
+		t.Error("the certificate that came with STATE was not looked at")
+	}
+	r.synced(t, 2)
+	r.synced(t, 3)
+	if n := r.screen.count(r.log, "the CA is not in force"); n != 1 {
+		t.Errorf("the console says it %d times; want once", n)
 	}
 }

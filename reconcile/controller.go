@@ -16,8 +16,9 @@ type Spec struct {
 	// Interval is the longest time between two runs; 0 for none.
 	Interval time.Duration
 	// External counts changes outside of the store, such as those of the
-	// kernel's links. One that has moved makes the controller run. They are
-	// called at each pass, so they have to be cheap and must not allocate.
+	// kernel's links. One that has moved makes the controller run, up to 64
+	// times a second. They are called at each pass, so they have to be cheap
+	// and must not allocate.
 	External []func() uint64
 }
 
@@ -45,8 +46,8 @@ type Run struct {
 const never = time.Duration(1<<63 - 1)
 
 // WakeAt asks for another run at a time since boot, if nothing moves before.
-// The earliest of a run counts.
+// The earliest of a run counts; one that has passed is soon.
 func (r *Run) WakeAt(at time.Duration) { r.wake = min(r.wake, at) }
 
 // WakeIn asks for another run after d.
-func (r *Run) WakeIn(d time.Duration) { r.WakeAt(r.Now + d) }
+func (r *Run) WakeIn(d time.Duration) { r.WakeAt(r.Now + min(d, never-r.Now)) }

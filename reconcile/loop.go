@@ -15,12 +15,21 @@ const (
 	// settled by then goes on in the next pass, so that the rest of the node
 	// has its turn.
 	maxRounds = 16
-	// fightRuns within fightWindow, made by changes alone, are no work but a
-	// fight with somebody who undoes it.
-	fightRuns   = 64
-	fightWindow = time.Second
+	// fightRuns within fightWindow, made by changes of the store, are no work
+	// but a fight with somebody who undoes it. A node that starts, or whose
+	// containers do, has many changes, but not for so long.
+	fightRuns   = 320
+	fightWindow = 10 * time.Second
 	// A peace of this length makes a fight forgotten.
 	peace = 2 * BackoffMax
+	// stormRuns is how often changes outside make a controller run within
+	// stormWindow. The others wait: whoever floods a network with packets is
+	// heard more slowly, and is no fault of the controller's.
+	stormRuns   = 64
+	stormWindow = time.Second
+	// wakePause is the least pause before a run that a controller asks for: one
+	// that asks for the past shall not keep the node from sleeping.
+	wakePause = 10 * time.Millisecond
 )
 
 // LoopName is the writer of ControllerStatus.
@@ -61,14 +70,31 @@ type registered struct {
 	wake     time.Duration // next run that the controller or its interval asks for
 	retry    time.Duration // end of the backoff; never when the last run was good
 	attempts int           // failed runs in a row
+	failedAt time.Duration // the last of them
+	pause    time.Duration // after that
 
-	// The fight, if there is one.
-	window  time.Duration // start of the present window
-	inside  int           // runs in it that changes made
-	fights  int           // in a row
-	fought  time.Duration // last one
-	held    time.Duration // no change makes it run before
 	trigger resource.Kind // input that moved last, 0 for an external one
+	changes rate          // of runs that inputs made
+	news    rate          // of runs that external counters made
+	held    time.Duration // no change makes it run before
+	// The fight, if there is one.
+	fights int           // in a row
+	fought time.Duration // last one
+}
+
+// rate counts what happens within a window of time.
+type rate struct {
+	since time.Duration
+	count int
+}
+
+// exceeds counts one more, and reports whether there are more than most.
+func (r *rate) exceeds(now, window time.Duration, most int) bool {
+	if now >= r.since+window || now < r.since {
+		*r = rate{since: now}
+	}
+	r.count++
+	return r.count > most
 }
 
 // Add registers a controller. OutputError when it writes what another wants to
@@ -99,8 +125,7 @@ func (l *Loop) Pass(now time.Duration) time.Duration {
 				continue
 			}
 			busy = true
-			if moved && c.fighting(now) {
-				l.holdOff(c, now)
+			if moved && l.tooOften(c, now) {
 				continue
 			}
 			l.run(c, now)
@@ -141,14 +166,18 @@ func (c *registered) moved(s *Store) bool {
 	return false
 }
 
-// fighting counts a run that a change makes, and reports whether there have
+// tooOften counts a run that a change makes, and puts it off when there have
 // been too many.
-func (c *registered) fighting(now time.Duration) bool {
-	if now >= c.window+fightWindow || now < c.window {
-		c.window, c.inside = now, 0
+func (l *Loop) tooOften(c *registered, now time.Duration) bool {
+	switch {
+	case c.trigger != 0 && c.changes.exceeds(now, fightWindow, fightRuns):
+		l.holdOff(c, now)
+	case c.trigger == 0 && c.news.exceeds(now, stormWindow, stormRuns):
+		c.held = c.news.since + stormWindow
+	default:
+		return false
 	}
-	c.inside++
-	return c.inside > fightRuns
+	return true
 }
 
 // run runs a controller once and notes how it went.
@@ -166,15 +195,26 @@ func (l *Loop) run(c *registered, now time.Duration) {
 	}
 	err := l.guarded(c, &r)
 	c.status.Runs++
-	c.wake, c.retry = max(r.wake, now+1), never
+	c.wake, c.retry = max(r.wake, now+wakePause), never
 	if err != nil {
-		c.attempts++
-		c.retry = now + l.backoff(c.attempts)
+		l.backOff(c, now)
 		l.failed(c, err.Error())
 	} else {
-		c.attempts, c.status.LastError = 0, ""
+		c.status.LastError = ""
 	}
 	l.publish(c)
+}
+
+// backOff plans the run after one that failed. A good run between does not make
+// the failure the first one again: it may have started a job, and the next one
+// is told that the job has failed.
+func (l *Loop) backOff(c *registered, now time.Duration) {
+	if now > c.failedAt+2*c.pause {
+		c.attempts = 0
+	}
+	c.attempts++
+	c.failedAt, c.pause = now, l.backoff(c.attempts)
+	c.retry = now + c.pause
 }
 
 // guarded keeps a panic inside of the controller.
@@ -199,18 +239,14 @@ func (l *Loop) holdOff(c *registered, now time.Duration) {
 	c.fought = now
 	c.held = now + l.backoff(c.fights)
 	c.wake = max(c.wake, c.held)
-	c.inside = 0
+	c.changes = rate{}
 	l.failed(c, l.fightText(c))
 	l.publish(c)
 }
 
 func (l *Loop) fightText(c *registered) string {
-	text := "livelock: " + c.spec.Name + " was made to run again and again, "
-	if c.trigger == 0 {
-		return text + "by changes outside of the store"
-	}
 	other := l.store.OwnerName(l.store.tables[c.trigger-1].core().last)
-	return text + "since " + other + " keeps changing " + c.trigger.String()
+	return "livelock: " + c.spec.Name + " was made to run again and again, since " + other + " keeps changing " + c.trigger.String()
 }
 
 func (l *Loop) failed(c *registered, why string) {

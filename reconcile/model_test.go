@@ -111,6 +111,27 @@ func (m *model) letGo(by Owner, name string) {
 	}
 }
 
+func (m *model) destroy(by Owner, name string) error {
+	i := m.find(name)
+	if i >= 0 && m.entries[i].owner == by && len(m.entries[i].holders) > 0 {
+		return ErrFinalizers
+	}
+	return m.teardown(by, name)
+}
+
+// set makes v all that an owner wants.
+func set(s *Store, m *model, by Owner, v resource.LinkSpec) (got, want error) {
+	s.LinkSpecs.Begin()
+	got, want = s.LinkSpecs.Put(by, v), m.put(by, v)
+	s.LinkSpecs.Sweep(by)
+	for i := len(m.entries) - 1; i >= 0; i-- {
+		if e := m.entries[i]; e.owner == by && (e.value != v || want != nil) {
+			_ = m.teardown(by, e.value.Name)
+		}
+	}
+	return got, want
+}
+
 // watcher rebuilds the table from what Watch tells.
 type watcher struct {
 	at   uint64
@@ -172,7 +193,7 @@ func againstModel(t *testing.T, seed uint64) {
 		name, by := fmt.Sprint("l", random.IntN(24)), owners[random.IntN(3)]
 		v := resource.LinkSpec{Name: name, MTU: uint32(random.IntN(3))}
 		var got, want error
-		switch random.IntN(6) {
+		switch random.IntN(8) {
 		case 0, 1:
 			got, want = s.LinkSpecs.Put(by, v), m.put(by, v)
 		case 2:
@@ -188,6 +209,10 @@ func againstModel(t *testing.T, seed uint64) {
 		case 5:
 			s.LinkSpecs.RemoveFinalizer(by, resource.Named(name))
 			m.letGo(by, name)
+		case 6:
+			got, want = s.LinkSpecs.Destroy(by, resource.Named(name)), m.destroy(by, name)
+		case 7: // a set of few
+			got, want = set(s, m, by, v)
 		}
 		if !errors.Is(got, want) {
 			t.Fatalf("step %d: the store says %v; want %v", step, got, want)

@@ -85,9 +85,16 @@ func (s *Store) Collect(by Owner) (left int) {
 	return left
 }
 
-// Unregister collects what a writer owns and forgets the writer. It reports
-// false while finalizers keep something alive: call it again.
+// Unregister collects what a writer owns, lets go of what it holds by
+// finalizers, and forgets the writer, whose number is given to the next one. It
+// reports false while finalizers of others keep something alive: call it again.
 func (s *Store) Unregister(by Owner) bool {
+	if by == 0 || int(by) > len(s.owners) {
+		return true
+	}
+	for _, t := range s.tables {
+		t.letGo(by)
+	}
 	if s.Collect(by) > 0 {
 		return false
 	}

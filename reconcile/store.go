@@ -66,6 +66,7 @@ type table interface {
 	change(out []Change, ev *event) []Change
 	snapshot(out []Change) []Change
 	teardownOwned(by Owner) (left int)
+	letGo(by Owner)
 }
 
 // noLock is for a store that no other goroutine reads.

@@ -234,12 +234,25 @@ func (t *Table[T]) RemoveFinalizer(by Owner, key resource.Key) {
 	if i < 0 {
 		return
 	}
+	t.release(by, i)
+}
+
+func (t *Table[T]) release(by Owner, i int) {
 	m := &t.entries[i].meta
 	t.store.lock.Lock()
 	m.Finalizers &^= 1 << by
 	t.store.lock.Unlock()
 	if m.Finalizers == 0 && m.Phase == TearingDown {
 		t.remove(by, i)
+	}
+}
+
+// letGo removes all finalizers of by: nobody else could.
+func (t *Table[T]) letGo(by Owner) {
+	for i := len(t.entries) - 1; i >= 0; i-- {
+		if t.entries[i].meta.Finalizers&(1<<by) != 0 {
+			t.release(by, i)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 
 	"machined/api/machinepb"
 	"machined/api/pki"
@@ -77,6 +78,8 @@ func Dial(endpoint string, bundle *pki.Bundle, o Options) (*Client, error) {
 		grpc.WithContextDialer(c.link.dial),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		// A watch hears nothing of a node that has lost its power.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: o.Timeout}),
 	)
 	if err != nil {

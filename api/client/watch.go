@@ -28,7 +28,7 @@ func (c *Client) Watch(ctx context.Context, kind, namespace string, event func(*
 	for {
 		err := c.watchOnce(ctx, req, func(e *machinepb.WatchEvent) error {
 			began, pause = true, rewatchMin
-			req.Epoch, req.After = e.GetEpoch(), e.GetSequence()
+			req.Epoch, req.After = resume(e)
 			return event(e)
 		})
 		var stopped *stoppedError
@@ -48,6 +48,16 @@ func (c *Client) Watch(ctx context.Context, kind, namespace string, event func(*
 		}
 		pause = min(2*pause, rewatchMax)
 	}
+}
+
+// resume returns where a watch goes on that breaks after an event. Within a list
+// of all resources that is its start: what is left of it would never come.
+func resume(e *machinepb.WatchEvent) (epoch string, after uint64) {
+	switch e.GetOp() {
+	case machinepb.WatchEvent_CURRENT, machinepb.WatchEvent_LOST:
+		return "", 0
+	}
+	return e.GetEpoch(), e.GetSequence()
 }
 
 // transient reports whether a watch that ended with err may come about again:

@@ -9,6 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
 	"machined/api"
 	"machined/api/machinepb"
 	"machined/api/pki"
@@ -89,6 +94,55 @@ func TestWatchReconnects(t *testing.T) {
 	server.Stop(time.Second)
 	if err := <-retries; !errors.Is(err, ErrLost) && !errors.Is(err, ErrUnreachable) {
 		t.Errorf("the first retry was told of %v; want a lost connection", err)
+	}
+}
+
+// cutting is a node that cuts a watch within its first list.
+type cutting struct {
+	machinepb.UnimplementedMachineServiceServer
+	asked chan *machinepb.WatchRequest
+}
+
+func (c cutting) Watch(req *machinepb.WatchRequest, s machinepb.MachineService_WatchServer) error {
+	c.asked <- req
+	list := []*machinepb.WatchEvent{
+		{Op: machinepb.WatchEvent_LOST, Sequence: 900, Lost: 70, Epoch: "e"},
+		{Op: machinepb.WatchEvent_CURRENT, Sequence: 899, Epoch: "e", Entry: &machinepb.ResourceEntry{Id: "eth0"}},
+		{Op: machinepb.WatchEvent_SYNCED, Sequence: 900, Epoch: "e"},
+	}
+	for _, e := range list[:min(len(c.asked), 3)] {
+		if err := s.Send(e); err != nil {
+			return err
+		}
+	}
+	return status.Error(codes.Unavailable, "cut")
+}
+
+// TestWatchCutWithinAList: resources went missing when a connection broke while
+// they were listed, since the watch went on from the number of the last one.
+func TestWatchCutWithinAList(t *testing.T) {
+	l := newLab(t)
+	node := cutting{asked: make(chan *machinepb.WatchRequest, 4)}
+	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(pki.NodeTLS(l.pki, at(0)))))
+	machinepb.RegisterMachineServiceServer(s, node)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(listener) }()
+	defer s.Stop()
+	c := dial(t, listener.Addr().String(), l.bundle(t, pki.RoleReader), Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_ = c.Watch(ctx, "LinkStatus", "", func(*machinepb.WatchEvent) error { return nil }, func(error, time.Duration) {
+		if len(node.asked) == 4 {
+			cancel()
+		}
+	})
+	for i, want := range []uint64{0, 0, 0, 900} { // after nothing, LOST, CURRENT, SYNCED
+		if req := <-node.asked; req.GetAfter() != want || (req.GetEpoch() == "") != (want == 0) {
+			t.Errorf("try %d asks for what came after %d of %q; want %d", i, req.GetAfter(), req.GetEpoch(), want)
+		}
 	}
 }
 

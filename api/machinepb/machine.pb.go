@@ -422,7 +422,8 @@ type WatchRequest struct {
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Type      string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	// Epoch and sequence of the last event that the client has seen, to go on
-	// from there. Left out, or of another epoch, the watch begins anew.
+	// from there. Left out, or of another epoch, the watch begins anew; so it has
+	// to after CURRENT or LOST, before SYNCED has come.
 	Epoch         string `protobuf:"bytes,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	After         uint64 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -16,7 +16,10 @@ func loopCases() []Case {
 		{"loop: runs when something outside moves", loopExternal},
 		{"loop: a failure is retried, later each time", loopBackoff},
 		{"loop: a failure is reported, and the rest goes on", loopIsolated},
+		{"loop: failures count in a row where good runs start jobs between", loopJob},
 		{"loop: the same seed gives the same times", loopSeed},
+		{"loop: who asks for the past keeps nobody awake", loopPast},
+		{"loop: a storm from outside is slowed down, and no fight", loopStorm},
 		{"loop: controllers that fight are held off and named", loopFight},
 		{"transform: maps, follows and clears away", transformFollows},
 		{"transform: two inputs for one output are an error", transformTwice},
@@ -129,6 +132,61 @@ func loopIsolated(t T) {
 	runs(t, "of the good one", good, 9)
 }
 
+// loopJob: a mount that fails was tried every second for ever, since the run
+// that started it was a good one.
+func loopJob(t T) {
+	started := false
+	c := &scripted{spec: reconcile.Spec{Name: "mounting"}}
+	c.run = func(r *reconcile.Run) error {
+		started = !started
+		if started {
+			r.WakeIn(100 * time.Millisecond) // when the job has ended
+			return nil
+		}
+		return hal.ErrNoDevice
+	}
+	l, _ := newLoop(t, c)
+	now := time.Second
+	for now < 10*time.Minute {
+		now = l.Pass(now)
+	}
+	check(t, c.runs < 2*20, "there are fewer than 20 tries in 10 minutes, not "+strconv.Itoa(c.runs/2))
+}
+
+func loopPast(t T) {
+	c := &scripted{spec: reconcile.Spec{Name: "late"}, run: func(r *reconcile.Run) error { r.WakeAt(r.Now - time.Hour); return nil }}
+	l, _ := newLoop(t, c)
+	for now := time.Second; now < 2*time.Second && c.runs < 1000; {
+		next := l.Pass(now)
+		check(t, next > now, "a pass ends with a time to come")
+		now = max(next, now+1)
+	}
+	check(t, c.runs <= 100, "it runs 100 times a second at most, not "+strconv.Itoa(c.runs))
+	c.run = func(r *reconcile.Run) error { r.WakeIn(1<<63 - 1); return nil }
+	check(t, l.Pass(time.Hour) > 1000*time.Hour, "a time that does not come is none that has passed")
+}
+
+// loopStorm: packets that came faster than any client's were taken for a fight,
+// and the lease of a link rested for a minute.
+func loopStorm(t T) {
+	packets := uint64(0)
+	c := &scripted{spec: reconcile.Spec{Name: "dhcp", External: []func() uint64{func() uint64 { return packets }}}}
+	l, s := newLoop(t, c)
+	for now := time.Second; now < 11*time.Second; now += time.Millisecond {
+		packets++
+		before := c.runs
+		if next := l.Pass(now); c.runs == before && (next <= now || next > now+time.Second) {
+			t.Fail("at " + now.String() + " what is put off is due at " + next.String())
+			return
+		}
+	}
+	check(t, c.runs >= 10*50 && c.runs <= 11*65, "it runs some 64 times a second, not "+strconv.Itoa(c.runs/10))
+	sameText(t, "last error", status(s, "dhcp").LastError, "")
+	before := c.runs
+	l.Pass(13 * time.Second)
+	check(t, c.runs == before+1, "the last packet is not forgotten")
+}
+
 func loopSeed(t T) {
 	times := func(seed uint64) string {
 		s := reconcile.NewStore(nil)
@@ -162,12 +220,12 @@ func loopFight(t T) {
 	calm := &scripted{spec: reconcile.Spec{Name: "calm", Interval: time.Second}}
 	l, s := newLoop(t, one, two, calm)
 	now, passes := time.Second, 0
-	for ; now < 11*time.Second && passes < 2000; passes++ {
+	for ; now < 61*time.Second && passes < 2000; passes++ {
 		now = max(l.Pass(now), now)
 	}
-	check(t, now >= 11*time.Second, "time goes on")
-	check(t, one.runs+two.runs < 2000, "the fight is bounded, not "+strconv.Itoa(one.runs+two.runs)+" runs")
-	check(t, calm.runs >= 10, "the rest has its turn")
+	check(t, now >= 61*time.Second, "time goes on")
+	check(t, one.runs+two.runs < 4000, "the fight is bounded, not "+strconv.Itoa(one.runs+two.runs)+" runs")
+	check(t, calm.runs >= 60, "the rest has its turn")
 	text := status(s, "one").LastError + status(s, "two").LastError
 	check(t, text == "livelock: one was made to run again and again, since two keeps changing LinkStatus" ||
 		text == "livelock: two was made to run again and again, since one keeps changing LinkSpec", "both are named, not: "+text)

@@ -20,6 +20,7 @@ func storeCases() []Case {
 		{"store: what tears down can be wanted again", storeRevived},
 		{"store: a sweep takes what was not put", storeSweep},
 		{"store: the resources of a writer go with it", storeUnregister},
+		{"store: a writer that goes lets go", storeLetsGo},
 		{"store: a table is bounded", storeFull},
 		{"watch: a snapshot, then changes", watchChanges},
 		{"watch: a slow watcher is told what it lost", watchLost},
@@ -175,6 +176,25 @@ func storeUnregister(t T) {
 	check(t, s.Unregister(by), "then both go")
 	_, err := s.Register("writer", reconcile.Output{Kind: resource.LinkStatusKind})
 	expect(t, "Register of the name again", err, nil)
+}
+
+// storeLetsGo: the finalizers of a writer that was gone were the next writer's,
+// and held resources for ever.
+func storeLetsGo(t T) {
+	s, by := newStore(t)
+	holder, _ := s.Register("holder")
+	for _, name := range []string{"eth0", "eth1", "eth2"} {
+		expect(t, "Put", s.Links.Put(by, link(name, 1500)), nil)
+		expect(t, "AddFinalizer", s.Links.AddFinalizer(holder, resource.Named(name)), nil)
+	}
+	_, _ = s.Links.Teardown(by, resource.Named("eth1"))
+	check(t, s.Unregister(holder), "a writer that owns nothing goes at once")
+	sameNumber(t, "the number of links, one of which was held alone", s.Links.Len(), 2)
+	next, err := s.Register("next")
+	expect(t, "Register", err, nil)
+	check(t, next == holder, "its number is given again")
+	expect(t, "Destroy", s.Links.Destroy(by, resource.Named("eth0")), nil)
+	check(t, s.Unregister(0) && s.Unregister(99), "nobody can go")
 }
 
 func storeFull(t T) {
