@@ -10,7 +10,7 @@ import (
 const (
 	// idlePass is the longest sleep of the loop. What moves wakes it; this
 	// bounds what a missed event can cost.
-	idlePass = 5 * time.Second
+	idlePass = 10 * time.Second
 	// shutdownDeadline bounds the stopping of services, whatever they do.
 	shutdownDeadline = 90 * time.Second
 	// flushDeadline bounds the wait for a slow card to take what is in memory;
@@ -56,7 +56,7 @@ func (n *node) pass() time.Duration {
 	n.clearCard()
 	n.feed()
 	if n.boot.WatchdogSecs > 0 {
-		wait = min(wait, time.Duration(n.boot.WatchdogSecs)*time.Second/3)
+		wait = min(wait, time.Duration(n.boot.WatchdogSecs)*time.Second/2)
 	}
 	return max(wait, 0)
 }

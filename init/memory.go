@@ -58,12 +58,13 @@ func kilobytes(text []byte, key string) uint64 {
 	return 0
 }
 
-// memory publishes MemoryStatus.
+// memory publishes MemoryStatus. Who asks gets the values of the moment, see
+// Watch; this is for those who watch.
 type memory struct{}
 
 func (memory) Spec() reconcile.Spec {
 	return reconcile.Spec{
-		Name: "memory", Outputs: []reconcile.Output{{Kind: resource.MemoryStatusKind}}, Interval: 10 * time.Second,
+		Name: "memory", Outputs: []reconcile.Output{{Kind: resource.MemoryStatusKind}}, Interval: time.Minute,
 	}
 }
 

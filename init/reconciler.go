@@ -62,7 +62,15 @@ func (c *reconciler) tell() {
 // Watch, Epoch and Moved are a part of api.Node.
 
 func (c *reconciler) Watch(kind resource.Kind, from uint64, out []reconcile.Change) ([]reconcile.Change, uint64) {
-	return c.store.Watch(kind, from, out)
+	out, at := c.store.Watch(kind, from, out)
+	if kind == resource.MemoryStatusKind {
+		for i := range out {
+			if out[i].Resource != nil {
+				out[i].Resource = memoryStatus() // as it is now: to ask costs less than to keep it fresh
+			}
+		}
+	}
+	return out, at
 }
 
 func (c *reconciler) Epoch() string { return c.epoch }

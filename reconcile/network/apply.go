@@ -65,14 +65,14 @@ func (*Apply) Spec() reconcile.Spec {
 // Reconcile takes away before it adds: two routes of one metric exclude each
 // other, and a route needs an address of its gateway's network.
 func (a *Apply) Reconcile(r *reconcile.Run) error {
-	if r.Store.Links.Len() == 0 {
-		// There is always a loopback: nothing has been observed yet, and a link
-		// that seems to be gone may have what is to be removed.
-		return nil
-	}
+	a.forget(r.Store)
 	failed := a.links(r)
-	failed = first(failed, a.removeRoutes(r))
-	failed = first(failed, a.removeAddresses(r))
+	// There is always a loopback. Without it nothing has been observed yet, and
+	// a link that seems to be gone may have what is to be removed.
+	if r.Store.Links.Len() > 0 {
+		failed = first(failed, a.removeRoutes(r))
+		failed = first(failed, a.removeAddresses(r))
+	}
 	failed = first(failed, a.addAddresses(r))
 	return first(failed, a.addRoutes(r))
 }
@@ -96,6 +96,20 @@ func (a *Apply) links(r *reconcile.Run) error {
 	return failed
 }
 
+// forget drops what is known of links that are gone: one that comes back has
+// another index.
+func (a *Apply) forget(s *reconcile.Store) {
+	kept := a.mtus[:0]
+	for _, m := range a.mtus {
+		for i := 0; i < s.Links.Len(); i++ {
+			if l, _ := s.Links.At(i); l.Index == m.index {
+				kept = append(kept, m)
+			}
+		}
+	}
+	a.mtus = kept
+}
+
 // mtu sets the MTU of a link. With 0 the one comes back that the link had
 // before it was set: a lease's MTU goes with the lease.
 func (a *Apply) mtu(l resource.LinkStatus, want uint32) error {
@@ -108,7 +122,8 @@ func (a *Apply) mtu(l resource.LinkStatus, want uint32) error {
 	if restore {
 		want = a.mtus[i].mtu
 	}
-	if want != 0 && want != l.MTU {
+	// What the store says may be old, and after a restore nobody looks again.
+	if want != 0 && (want != l.MTU || restore) {
 		if !known {
 			a.mtus = append(a.mtus, driverMTU{l.Index, l.MTU})
 		}

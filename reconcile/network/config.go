@@ -127,7 +127,7 @@ func first(kept, err error) error {
 type Observe struct{ Links hal.Links }
 
 // observeEvery bounds what a change costs that the kernel did not tell of.
-const observeEvery = 10 * time.Second
+const observeEvery = time.Minute
 
 func (o *Observe) Spec() reconcile.Spec {
 	return reconcile.Spec{

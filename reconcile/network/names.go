@@ -23,7 +23,7 @@ type Hostname struct {
 
 // namesEvery is how often the host name, the resolver's file and sysctls are looked
 // at.
-const namesEvery = 30 * time.Second
+const namesEvery = time.Minute
 
 func (*Hostname) Spec() reconcile.Spec {
 	return reconcile.Spec{
