@@ -147,3 +147,25 @@ func TestProvisionIsCut(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherVolumeAtItsPlace: a disk that is mounted where another was has its
+// own size.
+func TestAnotherVolumeAtItsPlace(t *testing.T) {
+	mounts := &fake.Mounts{}
+	blocks := &fake.BlockDevices{Mounts: mounts}
+	disks := &fake.Disks{Blocks: blocks}
+	for i, size := range []int64{16 * mib, 64 * mib} {
+		name := "sd" + strconv.Itoa(i)
+		blocks.AddDisk(hal.BlockDevice{Name: name, Size: 128 * mib, Table: hal.GPT})
+		blocks.AddPartition(hal.BlockDevice{Disk: name, Number: 1, Start: mib, Size: size, FS: "ext4"})
+		if err := mounts.Mount(hal.Mount{Source: "/dev/" + name + "p1", Target: "/var", FSType: "ext4"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := disks.GrowExt4("/var", size); err != nil || disks.Ext4Size("/var") != size {
+			t.Errorf("GrowExt4 of %s = %v, to %d bytes; want %d", name, err, disks.Ext4Size("/var"), size)
+		}
+		if err := mounts.Unmount("/var", false); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -30,7 +30,8 @@ type part struct {
 
 type volume struct {
 	target       string
-	size, device int64 // bytes
+	source       string // device of Blocks, "" for one of AddExt4
+	size, device int64  // bytes
 }
 
 const ext4Block = 4096
@@ -117,18 +118,30 @@ func (d *Disks) GrowExt4(target string, size int64) error {
 // templateSize is what an ext4 has in bytes before it is grown.
 const templateSize = 3 << 20
 
-// learn looks whether an ext4 of Blocks is mounted at target.
+// learn looks whether an ext4 of Blocks is mounted at target: another one,
+// perhaps, than the last time.
 func (d *Disks) learn(target string) {
-	if d.Blocks == nil || d.Blocks.Mounts == nil || d.Ext4Size(target) > 0 {
+	if d.Blocks == nil || d.Blocks.Mounts == nil {
 		return
 	}
 	i := d.Blocks.Mounts.top(target)
 	if i < 0 || d.Blocks.Mounts.mounts[i].FSType != "ext4" {
 		return
 	}
-	if device, ok := d.Blocks.byPath(d.Blocks.Mounts.mounts[i].Source); ok {
-		d.AddExt4(target, templateSize, device.Size)
+	device, ok := d.Blocks.byPath(d.Blocks.Mounts.mounts[i].Source)
+	if !ok {
+		return
 	}
+	found := volume{target: target, source: device.Path, size: templateSize, device: device.Size}
+	for i, v := range d.volumes {
+		if v.target == target {
+			if v.source != "" && (v.source != found.source || v.device != found.device) {
+				d.volumes[i] = found
+			}
+			return
+		}
+	}
+	d.volumes = append(d.volumes, found)
 }
 
 var _ hal.Disks = (*Disks)(nil)
