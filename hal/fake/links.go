@@ -148,13 +148,13 @@ func (l *Links) RemoveAddress(index uint32, p hal.Prefix) error {
 	found.addresses = kept
 	shared, last := false, p.Address.Len == 4
 	for _, a := range kept {
-		shared = shared || network(a) == network(p)
+		shared = shared || a.Masked() == p.Masked()
 		last = last && a.Address.Len != 4
 	}
 	// With its last IPv4 address a link loses all routes of IPv4. Otherwise
 	// those stay that go by a gateway in the network which is gone.
 	l.dropRoutes(func(r hal.Route) bool {
-		connected := r.Destination == network(p) && r.Gateway.Len == 0 && !shared
+		connected := r.Destination == p.Masked() && r.Gateway.Len == 0 && !shared
 		return r.Link == index && (connected || last && r.Destination.Address.Len == 4)
 	})
 	return nil

@@ -10,7 +10,7 @@ func (l *Links) AddRoute(r hal.Route) error {
 	}
 	r = asListed(r)
 	switch {
-	case !valid(r.Destination) || network(r.Destination) != r.Destination:
+	case !valid(r.Destination) || r.Destination.Masked() != r.Destination:
 		return hal.ErrInvalid
 	case !found.Up:
 		return ErrDown
@@ -57,7 +57,7 @@ func asListed(r hal.Route) hal.Route {
 }
 
 func (l *Links) addConnected(index uint32, p hal.Prefix) {
-	r := hal.Route{Link: index, Destination: network(p)}
+	r := hal.Route{Link: index, Destination: p.Masked()}
 	if p.Address.Len == 16 {
 		r.Metric = connectedMetric6
 	} else if p.Bits == 32 {
@@ -87,7 +87,7 @@ func (l *Links) dropRoutes(drop func(hal.Route) bool) {
 // reaches reports whether a gateway is on a network of the link.
 func (l *link) reaches(gateway hal.Address) bool {
 	for _, a := range l.addresses {
-		if a.Address.Len == gateway.Len && network(a) == network(hal.Prefix{Address: gateway, Bits: a.Bits}) {
+		if a.Contains(gateway) {
 			return true
 		}
 	}
@@ -97,19 +97,6 @@ func (l *link) reaches(gateway hal.Address) bool {
 func valid(p hal.Prefix) bool {
 	n := p.Address.Len
 	return (n == 4 || n == 16) && int(p.Bits) <= 8*int(n)
-}
-
-// network clears the host bits.
-func network(p hal.Prefix) hal.Prefix {
-	for i := range p.Address.Bytes {
-		switch free := 8*(i+1) - int(p.Bits); {
-		case free >= 8:
-			p.Address.Bytes[i] = 0
-		case free > 0:
-			p.Address.Bytes[i] &= 0xff << free
-		}
-	}
-	return p
 }
 
 // has reports whether an address is one of the link's own.
