@@ -77,7 +77,7 @@ type Mounts struct {
 }
 
 // mountsEvery bounds what a change costs that nobody told of.
-const mountsEvery = 30 * time.Second
+const mountsEvery = time.Minute
 
 func (*Mounts) Spec() reconcile.Spec {
 	return reconcile.Spec{

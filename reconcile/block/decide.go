@@ -53,10 +53,14 @@ const mbrLinux = "83"
 // boot is the path of the partition that the node was booted from. Its disk is
 // never wiped, whatever the config says.
 func Decide(disk hal.BlockDevice, partitions []hal.BlockDevice, boot string, wipe bool) Decision {
-	if disk.Trouble != "" {
+	if disk.Trouble != "" && disk.Table == hal.NoTable {
 		return refuse("it cannot be read: " + disk.Trouble)
 	}
 	d, foreign, isBoot := sort(disk, partitions, boot)
+	if disk.Trouble != "" {
+		// It can be read, and a wipe that was cut may have left it so.
+		foreign = listed("a damaged partition table ("+disk.Trouble+")", foreign)
+	}
 	switch {
 	case d.Action == Refuse:
 		return d
@@ -71,7 +75,7 @@ func Decide(disk hal.BlockDevice, partitions []hal.BlockDevice, boot string, wip
 	case isBoot:
 		return d.refuse("beside the boot partition it holds " + foreign + ", and the disk that the node boots from is never wiped")
 	case wipe:
-		d.Action, d.Found = Wipe, [2]hal.BlockDevice{}
+		d.Action = Wipe
 	default:
 		if foreign == "" {
 			foreign = content(disk)
@@ -168,6 +172,9 @@ func content(p hal.BlockDevice) string {
 func listed(list, item string) string {
 	if list == "" {
 		return item
+	}
+	if item == "" {
+		return list
 	}
 	return list + ", " + item
 }

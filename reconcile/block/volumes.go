@@ -51,19 +51,23 @@ type Volumes struct {
 
 	boot     bootDisk
 	making   hal.Job       // provisioning, nil when none is under way
+	on       string        // path of the disk that it is for
 	madeAt   time.Duration // when that ended, 0 before
 	scans    uint64        // at that time
+	again    retry         // of provisioning
 	mounting [2]mounting
+	seen     [2]uint64 // scans, and changes of the config, of the last run
 }
 
 type mounting struct {
 	job    hal.Job
 	device string
+	again  retry
 }
 
-// retryEvery is how often a mount or a provisioning that failed is tried again
-// when nothing moves.
-const retryEvery = 30 * time.Second
+// lookEvery bounds what a change costs that nobody told of: a mount that
+// somebody made or took away.
+const lookEvery = time.Minute
 
 func (c *Volumes) Spec() reconcile.Spec {
 	return reconcile.Spec{
@@ -71,7 +75,7 @@ func (c *Volumes) Spec() reconcile.Spec {
 		Inputs:   []resource.Kind{resource.MachineConfigKind, resource.DiskStatusKind, resource.DiscoveredVolumeKind},
 		External: []func() uint64{c.Blocks.Scans, c.Jobs.Ended},
 		Outputs:  []reconcile.Output{{Kind: resource.VolumeStatusKind}},
-		Interval: retryEvery,
+		Interval: lookEvery,
 	}
 }
 
@@ -85,14 +89,29 @@ func (c *Volumes) Reconcile(r *reconcile.Run) error {
 	for i := range status {
 		status[i] = resource.VolumeStatus{Name: name(i), Label: name(i), FS: "ext4", Phase: Waiting}
 	}
-	failed := c.work(r.Now, mounted, &status)
+	c.hasten(r)
+	failed := c.work(r, mounted, &status)
 	for _, s := range status {
 		failed = first(failed, r.Store.Volumes.Put(r.By, s))
 	}
 	return failed
 }
 
-func (c *Volumes) work(now time.Duration, mounted []hal.MountInfo, status *[2]resource.VolumeStatus) error {
+// hasten has what failed tried again at once when there are other disks, or
+// another config.
+func (c *Volumes) hasten(r *reconcile.Run) {
+	now := [2]uint64{c.Blocks.Scans(), r.Store.Seq(resource.MachineConfigKind)}
+	if now == c.seen {
+		return
+	}
+	c.seen = now
+	c.again.hasten()
+	for i := range c.mounting {
+		c.mounting[i].again.hasten()
+	}
+}
+
+func (c *Volumes) work(r *reconcile.Run, mounted []hal.MountInfo, status *[2]resource.VolumeStatus) error {
 	all := func(phase, why string) {
 		for i := range status {
 			if status[i].Phase == Waiting {
@@ -117,20 +136,23 @@ func (c *Volumes) work(now time.Duration, mounted []hal.MountInfo, status *[2]re
 		return failed
 	}
 	d := Decide(disk, partitionsOf(disk, devices), boot, c.Settings().Wipe)
-	if d.Action == Wipe && c.inUse(disk, devices, mounted) {
+	if d.Action == Wipe && (c.isMounting() || c.inUse(disk, devices, mounted)) {
 		d = d.refuse("something on it is mounted, so it cannot be wiped")
 	}
 	for i, found := range d.Found {
-		if found.Name != "" {
-			failed = first(failed, c.mount(i, found, mounted, &status[i]))
+		if found.Name != "" && d.Action != Wipe {
+			failed = first(failed, c.mount(r, i, found, mounted, &status[i]))
 		}
 	}
 	switch d.Action {
 	case Skip:
+		if c.making != nil && c.making.Done() {
+			c.making, c.madeAt = nil, 0
+		}
 	case Refuse:
 		all(Refused, disk.Path+" is left alone: "+d.Why)
 	default:
-		failed = first(failed, c.provision(now, disk, d, all))
+		failed = first(failed, c.provision(r, disk, d, all))
 	}
 	return failed
 }
@@ -146,7 +168,7 @@ func partitionsOf(disk hal.BlockDevice, devices []hal.BlockDevice) []hal.BlockDe
 }
 
 // provision starts to make what is missing, or says how that stands.
-func (c *Volumes) provision(now time.Duration, disk hal.BlockDevice, d Decision, all func(phase, why string)) error {
+func (c *Volumes) provision(r *reconcile.Run, disk hal.BlockDevice, d Decision, all func(phase, why string)) error {
 	if why, later := c.MayProvision(); later {
 		all(Waiting, why)
 		return nil
@@ -154,37 +176,49 @@ func (c *Volumes) provision(now time.Duration, disk hal.BlockDevice, d Decision,
 		all(Failed, why)
 		return nil
 	}
+	if c.making != nil && c.making.Done() && c.on != disk.Path {
+		c.making, c.madeAt = nil, 0 // it says nothing of this disk
+	}
+	if c.making == nil && c.again.waits(r.Now) {
+		r.WakeAt(c.again.at)
+		all(Failed, c.again.err.Error())
+		return c.again.err
+	}
 	if c.making == nil {
 		settings, provisioner := c.Settings(), c.Provisioner
 		p := hal.Provision{
 			Disk: disk.Path, Wipe: d.Action == Wipe,
 			Volumes: []hal.NewVolume{{Label: State, Size: settings.StateSize}, {Label: Ephemeral, Size: settings.EphemeralSize}},
 		}
+		c.on = disk.Path
 		c.making = c.Jobs.Start(func() error { return provisioner.Provision(p) })
 	}
 	if !c.making.Done() {
-		all(Provisioning, "on "+disk.Path)
-		return nil
+		all(Provisioning, "on "+c.on)
+		return c.again.err
 	}
 	if err := c.making.Err(); err != nil {
-		c.making = nil // the next run tries again
+		c.making = nil
+		c.again.failed(r.Now, err)
+		r.WakeAt(c.again.at)
 		all(Failed, err.Error())
 		return err
 	}
+	c.again = retry{}
 	if c.madeAt == 0 {
-		c.madeAt, c.scans = now, c.Blocks.Scans()
+		c.madeAt, c.scans = r.Now, c.Blocks.Scans()
 		c.Blocks.Rescan()
 	}
 	// What was made shows in the next scan; until then it must not be made again.
 	all(Provisioning, "waiting for the kernel to show the partitions of "+disk.Path)
-	if c.scans != c.Blocks.Scans() || now >= c.madeAt+retryEvery {
+	if c.scans != c.Blocks.Scans() || r.Now >= c.madeAt+lookEvery {
 		c.making, c.madeAt = nil, 0
 	}
 	return nil
 }
 
 // mount mounts a volume, or says how that stands.
-func (c *Volumes) mount(i int, found hal.BlockDevice, mounted []hal.MountInfo, status *resource.VolumeStatus) error {
+func (c *Volumes) mount(r *reconcile.Run, i int, found hal.BlockDevice, mounted []hal.MountInfo, status *resource.VolumeStatus) error {
 	status.Device = found.Path
 	m := &c.mounting[i]
 	if source, ok := mountedAt(mounted, c.Targets[i]); ok && (m.job == nil || m.job.Done()) {
@@ -192,7 +226,7 @@ func (c *Volumes) mount(i int, found hal.BlockDevice, mounted []hal.MountInfo, s
 			status.Phase, status.Message = Failed, source+" is mounted in its place"
 			return nil
 		}
-		status.Phase = Ready
+		status.Phase, m.again = Ready, retry{}
 		if m.job != nil && m.job.Err() != nil {
 			status.Message = m.job.Err().Error() // it is of use at its old size
 		}
@@ -202,16 +236,20 @@ func (c *Volumes) mount(i int, found hal.BlockDevice, mounted []hal.MountInfo, s
 		err := m.job.Err()
 		m.job = nil
 		if err != nil && m.device == found.Path { // and not that of a disk which is gone
-			status.Phase, status.Message = Failed, err.Error()
-			return err
+			m.again.failed(r.Now, err)
 		}
+	}
+	if m.job == nil && m.again.waits(r.Now) {
+		r.WakeAt(m.again.at)
+		status.Phase, status.Message = Failed, m.again.err.Error()
+		return m.again.err
 	}
 	if m.job == nil {
 		m.device = found.Path
 		m.job = c.Jobs.Start(c.mountJob(i, found))
 	}
 	status.Phase = Mounting
-	return nil
+	return m.again.err
 }
 
 // mountJob mounts the volume and lets its file system fill the partition.
@@ -262,6 +300,16 @@ func (c *Volumes) inUse(disk hal.BlockDevice, devices []hal.BlockDevice, mounted
 			if d.Disk == disk.Name && m.Source == d.Path {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// isMounting reports whether a mount is under way: of what, is known when it ends.
+func (c *Volumes) isMounting() bool {
+	for _, m := range c.mounting {
+		if m.job != nil && !m.job.Done() {
+			return true
 		}
 	}
 	return false
