@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"machined/hal"
+	"machined/hal/linux/volume"
 	"machined/hal/signature"
 )
 
@@ -65,6 +66,14 @@ func (b *BlockDevices) readTable(d *hal.BlockDevice, block int64) (signature.Tab
 	}
 	d.Table, d.Trouble = table.Kind, table.Damage
 	d.Unused = d.Size
+	if table.Damage != "" {
+		// An empty disk that lost its power while it got its first table is
+		// an empty disk.
+		if begun, err := volume.Begun(f, d.Size, block); err == nil && begun {
+			d.Table, d.Trouble, d.Blank = hal.NoTable, "", true
+			return signature.Table{}, nil
+		}
+	}
 	if table.Kind != hal.NoTable {
 		_, d.Unused = table.Largest()
 	}

@@ -51,7 +51,8 @@ const mbrLinux = "83"
 // of our volumes, is completed; anything else is refused.
 //
 // boot is the path of the partition that the node was booted from. Its disk is
-// never wiped, whatever the config says.
+// never wiped, whatever the config says, and neither is one with a volume of a
+// node: wipe stays in the config after it has been done.
 func Decide(disk hal.BlockDevice, partitions []hal.BlockDevice, boot string, wipe bool) Decision {
 	if disk.Trouble != "" && disk.Table == hal.NoTable {
 		return refuse("it cannot be read: " + disk.Trouble)
@@ -74,6 +75,10 @@ func Decide(disk hal.BlockDevice, partitions []hal.BlockDevice, boot string, wip
 		d.Action = Fresh
 	case isBoot:
 		return d.refuse("beside the boot partition it holds " + foreign + ", and the disk that the node boots from is never wiped")
+	case wipe && (d.Found[0].Name != "" || d.Found[1].Name != ""):
+		// The consent was for what was there before. A volume beside it that
+		// is damaged now must not cost this one.
+		return d.refuse("beside a volume of the node it holds " + foreign + ", and install.wipe gives up foreign disks alone: remove that, or take another disk")
 	case wipe:
 		d.Action = Wipe
 	default:

@@ -93,6 +93,7 @@ func TestDecide(t *testing.T) {
 		{"foreign GPT", gpt(), disks{foreign}, false, false, Refuse, "", `ntfs "Windows" (/dev/sda4); set install.wipe: true`},
 		{"foreign GPT, given up", gpt(), disks{foreign}, false, true, Wipe, "", ""},
 		{"foreign partition beside STATE", gpt(), disks{state, foreign}, false, false, Refuse, "STATE", `ntfs "Windows"`},
+		{"foreign partition beside STATE, given up", gpt(), disks{state, foreign}, false, true, Refuse, "STATE", "beside a volume of the node"},
 		{"two foreign partitions", gpt(), disks{part(1, "a", "x", "xfs", ""), part(2, "", "y", "", "")}, false, false, Refuse, "", `xfs "a" (/dev/sda1), an empty partition (/dev/sda2)`},
 		{"foreign MBR", mbr(), disks{part(1, "", "0c", "vfat", "STICK")}, false, false, Refuse, "", "an MBR partition table"},
 		{"foreign MBR, given up", mbr(), disks{part(1, "", "0c", "vfat", "STICK")}, false, true, Wipe, "", ""},

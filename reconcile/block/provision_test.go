@@ -138,33 +138,31 @@ func TestWipeIsCut(t *testing.T) {
 }
 
 // TestNoWipeWhileMounted: consent does not take a disk from under those who use
-// it, and what is on it stays in use.
+// it.
 func TestNoWipeWhileMounted(t *testing.T) {
 	r := newRig(t)
-	r.plug("sda", gpt(), gptVolume(1, State), part(2, "Windows", dataType, "ntfs", ""))
-	r.configure(Settings{Disk: "/dev/sda"})
-	r.run(time.Minute)
-	r.expect(State, Ready, "/dev/sda1", "")
-	r.expect(Ephemeral, Refused, "", "it holds ntfs")
+	r.plug("sda", gpt(), part(2, "Windows", dataType, "ntfs", ""))
+	if err := r.mounts.Mount(hal.Mount{Source: "/dev/sda2", Target: "/mnt", FSType: "ntfs"}); err != nil {
+		t.Fatal(err)
+	}
 	r.configure(Settings{Disk: "/dev/sda", Wipe: true})
 	r.run(10 * time.Minute)
-	r.expect(State, Ready, "/dev/sda1", "")
-	r.expect(Ephemeral, Refused, "", "something on it is mounted")
+	r.expect(State, Refused, "", "something on it is mounted")
 	r.expectCalls(0)
 }
 
-// TestNoWipeWhileMounting: a mount was under way when consent came. The disk was
-// wiped, or the mount won and its volume was shown as refused while in use.
-func TestNoWipeWhileMounting(t *testing.T) {
+// TestNoWipeOfAVolume: consent stays in the config after it was used. A volume
+// that is damaged later, or a partition that somebody adds, must not cost the
+// node the other volume, with its identity in it.
+func TestNoWipeOfAVolume(t *testing.T) {
 	r := newRig(t)
-	r.plug("sda", gpt(), gptVolume(1, State), part(2, "Windows", dataType, "ntfs", ""))
-	r.configure(Settings{Disk: "/dev/sda"})
-	r.run(time.Second)
-	r.expect(State, Mounting, "/dev/sda1", "")
+	damaged := part(2, Ephemeral, dataType, "", "")
+	damaged.Blank = false
+	r.plug("sda", gpt(), gptVolume(1, State), damaged)
 	r.configure(Settings{Disk: "/dev/sda", Wipe: true})
 	r.run(10 * time.Minute)
 	r.expect(State, Ready, "/dev/sda1", "")
-	r.expect(Ephemeral, Refused, "", "something on it is mounted")
+	r.expect(Ephemeral, Refused, "", "beside a volume of the node")
 	r.expectCalls(0)
 }
 

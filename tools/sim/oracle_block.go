@@ -68,7 +68,7 @@ func (w *world) expected(v *verdict) [2]string {
 		return fill(mine, "Refused")
 	case !foreign:
 		return fill(mine, w.made(v, disk, false))
-	case s != w.boot && c.Wipe && !w.diskInUse(s):
+	case s != w.boot && c.Wipe && found[0].Name == "" && found[1].Name == "" && !w.diskInUse(s):
 		return both(w.made(v, disk, true))
 	default:
 		return fill(mine, "Refused")

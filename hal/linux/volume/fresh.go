@@ -3,6 +3,7 @@ package volume
 import (
 	"fmt"
 	"hash/crc32"
+	"io"
 
 	"machined/hal"
 	"machined/hal/signature"
@@ -31,7 +32,7 @@ func (p *Provisioner) fresh(path string, wipe bool, volumes []hal.NewVolume) err
 		}
 	}
 	// Nobody wrote to it since it was looked at.
-	begun, err := begunGPT(disk)
+	begun, err := Begun(disk, disk.size, disk.block)
 	if err != nil {
 		return fmt.Errorf("look at %s again: %w", path, err)
 	}
@@ -65,21 +66,22 @@ func (p *Provisioner) emptyGPT(disk *opened) signature.GPT {
 	}
 }
 
-// begunGPT reports whether the disk is blank but for what fresh writes before
-// the disk has a table: it was cut there, and may go on without being asked.
-func begunGPT(disk *opened) (bool, error) {
+// Begun reports whether a disk of size bytes, in blocks of block bytes, is blank
+// but for what Provision writes before the disk has a table: it was cut there,
+// and may go on without being asked.
+func Begun(disk io.ReaderAt, size, block int64) (bool, error) {
 	const step = 64 << 10
-	last := (disk.size/disk.block - 1) * disk.block
+	last := (size/block - 1) * block
 	b := make([]byte, step)
-	for _, r := range [][2]int64{{0, min(endSize, disk.size)}, {max(min(endSize, disk.size), disk.size-endSize), disk.size}} {
+	for _, r := range [][2]int64{{0, min(endSize, size)}, {max(min(endSize, size), size-endSize), size}} {
 		for at := r[0]; at < r[1]; at += int64(len(b)) {
 			b = b[:min(step, r[1]-at)]
 			if _, err := disk.ReadAt(b, at); err != nil {
 				return false, err
 			}
-			for _, sector := range []int64{0, disk.block, last} {
-				if sector >= at && sector+disk.block <= at+int64(len(b)) && begunBlock(b[sector-at:][:disk.block], disk, sector) {
-					clear(b[sector-at:][:disk.block])
+			for _, sector := range []int64{0, block, last} {
+				if sector >= at && sector+block <= at+int64(len(b)) && begunBlock(b[sector-at:][:block], size/block, sector/block) {
+					clear(b[sector-at:][:block])
 				}
 			}
 			if !signature.Empty(b) {
@@ -90,14 +92,14 @@ func begunGPT(disk *opened) (bool, error) {
 	return true, nil
 }
 
-// begunBlock reports whether the block at off is a piece of an empty GPT.
-func begunBlock(b []byte, disk *opened, off int64) bool {
-	if off == 0 {
+// begunBlock reports whether the block of number at is a piece of an empty GPT.
+func begunBlock(b []byte, blocks, at int64) bool {
+	if at == 0 {
 		empty := make([]byte, 446)
 		return string(b[:446]) == string(empty) && b[450] == 0xee && string(b[462:510]) == string(empty[:48]) && b[510] == 0x55 && b[511] == 0xaa
 	}
-	g, count, sum, ok := signature.ParseHeader(b, disk.size/disk.block)
-	return ok && g.At*disk.block == off && sum == crc32.ChecksumIEEE(make([]byte, count*signature.EntrySize))
+	g, count, sum, ok := signature.ParseHeader(b, blocks)
+	return ok && g.At == at && sum == crc32.ChecksumIEEE(make([]byte, count*signature.EntrySize))
 }
 
 // clearRange writes zeros from from to to where there are others, and waits.

@@ -145,7 +145,7 @@ func (p *Provisioner) readTable(path string) (*opened, *signature.Table, error) 
 
 // mayBegin says why a disk that has no whole table must not be given one.
 func mayBegin(disk *opened, table *signature.Table) error {
-	begun, err := begunGPT(disk)
+	begun, err := Begun(disk, disk.size, disk.block)
 	if err != nil {
 		return fmt.Errorf("look whether %s is blank: %w", disk.path, err)
 	}
