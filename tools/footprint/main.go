@@ -184,7 +184,11 @@ func (f *figures) readMemory(ctx context.Context, vm *qemu.VM, bundle string) er
 		"mem_total_kb": &f.memTotal, "mem_available_kb": &f.memAvailable, "rss_anon_kb": &f.rssAnon, "rss_file_kb": &f.rssFile,
 	}
 	for _, field := range entries[0].GetFields() {
-		if *to[field.GetKey()], err = strconv.ParseInt(field.GetValue(), 10, 64); err != nil {
+		figure := to[field.GetKey()]
+		if figure == nil {
+			continue // of a kind that is not measured here
+		}
+		if *figure, err = strconv.ParseInt(field.GetValue(), 10, 64); err != nil {
 			return fmt.Errorf("read %s of MemoryStatus: %w", field.GetKey(), err)
 		}
 	}
