@@ -164,16 +164,24 @@ func (a *Apply) sysctl(key, want string) error {
 }
 
 func (a *Apply) removeAddresses(r *reconcile.Run) error {
+	return letGo(r, &r.Store.AddressSpecs, func(spec resource.AddressSpec) (string, func(resource.LinkStatus) error) {
+		return spec.Link, func(l resource.LinkStatus) error { return a.Links.RemoveAddress(l.Index, spec.Address) }
+	})
+}
+
+// letGo takes out of the kernel what its owner tears down, and removes the
+// finalizers. of returns the link of a spec and what takes the spec off it.
+func letGo[T reconcile.Value](r *reconcile.Run, t *reconcile.Table[T], of func(T) (link string, remove func(resource.LinkStatus) error)) error {
 	var failed error
-	t := &r.Store.AddressSpecs
 	for i := t.Len() - 1; i >= 0; i-- {
 		spec, meta := t.At(i)
 		if meta.Phase == reconcile.Running {
 			continue
 		}
-		if l, ok := present(r.Store, spec.Link); ok {
-			if err := gone(a.Links.RemoveAddress(l.Index, spec.Address)); err != nil {
-				failed = first(failed, on(spec.Link, err))
+		link, remove := of(spec)
+		if l, ok := present(r.Store, link); ok {
+			if err := gone(remove(l)); err != nil {
+				failed = first(failed, on(link, err))
 				continue
 			}
 		}
@@ -207,22 +215,9 @@ func route(l resource.LinkStatus, spec resource.RouteSpec) hal.Route {
 }
 
 func (a *Apply) removeRoutes(r *reconcile.Run) error {
-	var failed error
-	t := &r.Store.RouteSpecs
-	for i := t.Len() - 1; i >= 0; i-- {
-		spec, meta := t.At(i)
-		if meta.Phase == reconcile.Running {
-			continue
-		}
-		if l, ok := present(r.Store, spec.Link); ok {
-			if err := gone(a.Links.RemoveRoute(route(l, spec))); err != nil {
-				failed = first(failed, on(spec.Link, err))
-				continue
-			}
-		}
-		t.RemoveFinalizer(r.By, spec.Key())
-	}
-	return failed
+	return letGo(r, &r.Store.RouteSpecs, func(spec resource.RouteSpec) (string, func(resource.LinkStatus) error) {
+		return spec.Link, func(l resource.LinkStatus) error { return a.Links.RemoveRoute(route(l, spec)) }
+	})
 }
 
 // addRoutes leaves links alone that are down: no route can be there. It comes
