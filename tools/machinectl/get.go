@@ -24,8 +24,8 @@ func newGet(f *nodeFlags) *cobra.Command {
 		ValidArgsFunction: completeKinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, _ := findKind(args[0])
-			if namespace != "" && namespace != kind.Namespace() {
-				return usagef("%s is in namespace %q, not %q", kind, kind.Namespace(), namespace)
+			if err := checkNamespace(kind, namespace); err != nil {
+				return err
 			}
 			c, err := f.dial(cmd)
 			if err != nil {
@@ -50,8 +50,7 @@ func newGet(f *nodeFlags) *cobra.Command {
 			return writeEntry(cmd.OutOrStdout(), out, kind, entry)
 		},
 	}
-	cmd.Flags().StringVar(&namespace, "namespace", "", "namespace of the kind: "+strings.Join(namespaces(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.FixedCompletions(namespaces(), cobra.ShellCompDirectiveNoFileComp))
+	namespaceFlag(cmd, &namespace)
 	out.register(cmd)
 	return cmd
 }

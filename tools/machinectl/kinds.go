@@ -96,3 +96,17 @@ func namespaces() []string {
 	}
 	return names
 }
+
+func namespaceFlag(cmd *cobra.Command, namespace *string) {
+	cmd.Flags().StringVar(namespace, "namespace", "", "namespace of the kind: "+strings.Join(namespaces(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.FixedCompletions(namespaces(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkNamespace refuses a namespace that is not the kind's; an empty one stands
+// for it.
+func checkNamespace(kind resource.Kind, namespace string) error {
+	if namespace != "" && namespace != kind.Namespace() {
+		return usagef("%s is in namespace %q, not %q", kind, kind.Namespace(), namespace)
+	}
+	return nil
+}

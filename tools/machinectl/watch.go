@@ -36,8 +36,8 @@ func newWatch(f *nodeFlags) *cobra.Command {
 				return usagef("watch prints text or json")
 			}
 			kind, _ := findKind(args[0])
-			if namespace != "" && namespace != kind.Namespace() {
-				return usagef("%s is in namespace %q, not %q", kind, kind.Namespace(), namespace)
+			if err := checkNamespace(kind, namespace); err != nil {
+				return err
 			}
 			c, err := f.dial(cmd)
 			if err != nil {
@@ -55,8 +55,7 @@ func newWatch(f *nodeFlags) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&namespace, "namespace", "", "namespace of the kind: "+strings.Join(namespaces(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.FixedCompletions(namespaces(), cobra.ShellCompDirectiveNoFileComp))
+	namespaceFlag(cmd, &namespace)
 	out.register(cmd)
 	return cmd
 }
