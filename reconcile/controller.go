@@ -51,3 +51,12 @@ func (r *Run) WakeAt(at time.Duration) { r.wake = min(r.wake, at) }
 
 // WakeIn asks for another run after d.
 func (r *Run) WakeIn(d time.Duration) { r.WakeAt(r.Now + min(d, never-r.Now)) }
+
+// First keeps the first error, so that one thing that fails does not keep the
+// others from being done.
+func First(kept, err error) error {
+	if kept != nil {
+		return kept
+	}
+	return err
+}

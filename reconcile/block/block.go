@@ -28,13 +28,13 @@ func (d *Discover) Reconcile(r *reconcile.Run) error {
 	var failed error
 	for _, dev := range d.Blocks.Devices() {
 		if dev.Number == 0 {
-			failed = first(failed, s.Disks.Put(r.By, resource.DiskStatus{
+			failed = reconcile.First(failed, s.Disks.Put(r.By, resource.DiskStatus{
 				Name: dev.Name, Path: dev.Path, SizeBytes: dev.Size, Model: dev.Model, Serial: dev.Serial, Bus: dev.Bus,
 				Rotational: dev.Rotational, ReadOnly: dev.ReadOnly, Table: tableName(dev.Table), Trouble: dev.Trouble,
 			}))
 		}
 		if dev.Number != 0 || dev.FS != "" {
-			failed = first(failed, s.Discovered.Put(r.By, resource.DiscoveredVolume{
+			failed = reconcile.First(failed, s.Discovered.Put(r.By, resource.DiscoveredVolume{
 				Device: dev.Path, Disk: dev.Disk, PartitionLabel: dev.Label, FSType: dev.FS, FSLabel: dev.FSLabel, UUID: dev.FSUUID,
 				SizeBytes: dev.Size, Trouble: dev.Trouble,
 			}))
@@ -53,15 +53,6 @@ func tableName(t hal.Table) string {
 		return "mbr"
 	}
 	return ""
-}
-
-// first keeps the first error, so that one thing that fails does not keep the
-// others from being done.
-func first(kept, err error) error {
-	if kept != nil {
-		return kept
-	}
-	return err
 }
 
 // Place is where a mount belongs.
@@ -98,7 +89,7 @@ func (m *Mounts) Reconcile(r *reconcile.Run) error {
 		if len(info.Source) < 5 || info.Source[:5] != "/dev/" || info.Target == m.Skip || covered(all[i+1:], info.Target) {
 			continue
 		}
-		failed = first(failed, t.Put(r.By, resource.MountStatus{
+		failed = reconcile.First(failed, t.Put(r.By, resource.MountStatus{
 			Volume: m.volume(info.Target), Source: info.Source, Target: info.Target, FSType: info.FSType, Mounted: true,
 		}))
 	}
@@ -107,7 +98,7 @@ func (m *Mounts) Reconcile(r *reconcile.Run) error {
 		v, _ := r.Store.Volumes.At(i)
 		for _, p := range m.Places {
 			if key := resource.Named(p.Target); p.Volume == v.Name && !t.Marked(key) {
-				failed = first(failed, t.Put(r.By, resource.MountStatus{Volume: v.Name, Source: v.Device, Target: p.Target, FSType: v.FS}))
+				failed = reconcile.First(failed, t.Put(r.By, resource.MountStatus{Volume: v.Name, Source: v.Device, Target: p.Target, FSType: v.FS}))
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (c *Volumes) Reconcile(r *reconcile.Run) error {
 	c.hasten(r)
 	failed := c.work(r, mounted, &status)
 	for _, s := range status {
-		failed = first(failed, r.Store.Volumes.Put(r.By, s))
+		failed = reconcile.First(failed, r.Store.Volumes.Put(r.By, s))
 	}
 	return failed
 }
@@ -141,7 +141,7 @@ func (c *Volumes) work(r *reconcile.Run, mounted []hal.MountInfo, status *[2]res
 	}
 	for i, found := range d.Found {
 		if found.Name != "" && d.Action != Wipe {
-			failed = first(failed, c.mount(r, i, found, mounted, &status[i]))
+			failed = reconcile.First(failed, c.mount(r, i, found, mounted, &status[i]))
 		}
 	}
 	switch d.Action {
@@ -152,7 +152,7 @@ func (c *Volumes) work(r *reconcile.Run, mounted []hal.MountInfo, status *[2]res
 	case Refuse:
 		all(Refused, disk.Path+" is left alone: "+d.Why)
 	default:
-		failed = first(failed, c.provision(r, disk, d, all))
+		failed = reconcile.First(failed, c.provision(r, disk, d, all))
 	}
 	return failed
 }
@@ -277,7 +277,7 @@ func (c *Volumes) dropGone(devices []hal.BlockDevice, mounted []hal.MountInfo) e
 			continue
 		}
 		if err := c.Mounts.Unmount(target, true); err != nil && !errors.Is(err, hal.ErrNotMounted) {
-			failed = first(failed, err)
+			failed = reconcile.First(failed, err)
 		}
 		c.mounting[i] = mounting{}
 	}

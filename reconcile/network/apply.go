@@ -70,11 +70,11 @@ func (a *Apply) Reconcile(r *reconcile.Run) error {
 	// There is always a loopback. Without it nothing has been observed yet, and
 	// a link that seems to be gone may have what is to be removed.
 	if r.Store.Links.Len() > 0 {
-		failed = first(failed, a.removeRoutes(r))
-		failed = first(failed, a.removeAddresses(r))
+		failed = reconcile.First(failed, a.removeRoutes(r))
+		failed = reconcile.First(failed, a.removeAddresses(r))
 	}
-	failed = first(failed, a.addAddresses(r))
-	return first(failed, a.addRoutes(r))
+	failed = reconcile.First(failed, a.addAddresses(r))
+	return reconcile.First(failed, a.addRoutes(r))
 }
 
 func (a *Apply) links(r *reconcile.Run) error {
@@ -85,12 +85,12 @@ func (a *Apply) links(r *reconcile.Run) error {
 		if !ok || meta.Phase != reconcile.Running {
 			continue
 		}
-		failed = first(failed, on(spec.Name, gone(a.mtu(l, spec.MTU))))
+		failed = reconcile.First(failed, on(spec.Name, gone(a.mtu(l, spec.MTU))))
 		if spec.Up && !l.Loopback {
-			failed = first(failed, on(spec.Name, gone(a.sysctls(spec))))
+			failed = reconcile.First(failed, on(spec.Name, gone(a.sysctls(spec))))
 		}
 		if spec.Up != l.Up {
-			failed = first(failed, on(spec.Name, gone(a.Links.SetUp(l.Index, spec.Up))))
+			failed = reconcile.First(failed, on(spec.Name, gone(a.Links.SetUp(l.Index, spec.Up))))
 		}
 	}
 	return failed
@@ -148,7 +148,7 @@ func (a *Apply) sysctls(spec resource.LinkSpec) error {
 	failed := a.sysctl("net/ipv6/conf/"+spec.Name+"/accept_ra", acceptRA)
 	// Otherwise the kernel removes all addresses of a network with the first,
 	// those of others, too.
-	return first(failed, a.sysctl("net/ipv4/conf/"+spec.Name+"/promote_secondaries", "1"))
+	return reconcile.First(failed, a.sysctl("net/ipv4/conf/"+spec.Name+"/promote_secondaries", "1"))
 }
 
 // sysctl sets one. A kernel without IPv6 has none of its keys.
@@ -181,7 +181,7 @@ func letGo[T reconcile.Value](r *reconcile.Run, t *reconcile.Table[T], of func(T
 		link, remove := of(spec)
 		if l, ok := present(r.Store, link); ok {
 			if err := gone(remove(l)); err != nil {
-				failed = first(failed, on(link, err))
+				failed = reconcile.First(failed, on(link, err))
 				continue
 			}
 		}
@@ -199,13 +199,13 @@ func (a *Apply) addAddresses(r *reconcile.Run) error {
 			continue
 		}
 		if err := t.AddFinalizer(r.By, spec.Key()); err != nil {
-			failed = first(failed, err)
+			failed = reconcile.First(failed, err)
 		}
 		l, ok := present(r.Store, spec.Link)
 		if _, _, there := r.Store.Addresses.Get(spec.Key()); there || !ok {
 			continue
 		}
-		failed = first(failed, on(spec.Link, gone(a.Links.AddAddress(l.Index, spec.Address))))
+		failed = reconcile.First(failed, on(spec.Link, gone(a.Links.AddAddress(l.Index, spec.Address))))
 	}
 	return failed
 }
@@ -231,13 +231,13 @@ func (a *Apply) addRoutes(r *reconcile.Run) error {
 			continue
 		}
 		if err := t.AddFinalizer(r.By, spec.Key()); err != nil {
-			failed = first(failed, err)
+			failed = reconcile.First(failed, err)
 		}
 		l, ok := present(r.Store, spec.Link)
 		if _, _, there := r.Store.Routes.Get(asListed(spec).Key()); there || !ok || !l.Up {
 			continue
 		}
-		failed = first(failed, on(spec.Link, gone(a.Links.AddRoute(route(l, spec)))))
+		failed = reconcile.First(failed, on(spec.Link, gone(a.Links.AddRoute(route(l, spec)))))
 	}
 	return failed
 }

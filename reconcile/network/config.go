@@ -70,7 +70,7 @@ func (c *Config) Reconcile(r *reconcile.Run) error {
 	settings := c.Settings()
 	var failed error
 	for i := range settings.Interfaces {
-		failed = first(failed, c.want(r, &settings.Interfaces[i]))
+		failed = reconcile.First(failed, c.want(r, &settings.Interfaces[i]))
 	}
 	for i := 0; i < s.Links.Len(); i++ {
 		l, _ := s.Links.At(i)
@@ -79,9 +79,9 @@ func (c *Config) Reconcile(r *reconcile.Run) error {
 		}
 		switch {
 		case l.Loopback:
-			failed = first(failed, s.LinkSpecs.Put(r.By, resource.LinkSpec{Name: l.Name, Up: true}))
+			failed = reconcile.First(failed, s.LinkSpecs.Put(r.By, resource.LinkSpec{Name: l.Name, Up: true}))
 		case l.Wired:
-			failed = first(failed, c.want(r, &Interface{Name: l.Name, Up: true, DHCP4: true, AcceptRA: true}))
+			failed = reconcile.First(failed, c.want(r, &Interface{Name: l.Name, Up: true, DHCP4: true, AcceptRA: true}))
 		}
 	}
 	s.LinkSpecs.Sweep(r.By)
@@ -103,23 +103,14 @@ func (c *Config) want(r *reconcile.Run, i *Interface) error {
 		return failed
 	}
 	for _, a := range i.Addresses {
-		failed = first(failed, r.Store.AddressSpecs.Put(r.By, resource.AddressSpec{Link: i.Name, Address: a}))
+		failed = reconcile.First(failed, r.Store.AddressSpecs.Put(r.By, resource.AddressSpec{Link: i.Name, Address: a}))
 	}
 	for _, route := range i.Routes {
-		failed = first(failed, r.Store.RouteSpecs.Put(r.By, resource.RouteSpec{
+		failed = reconcile.First(failed, r.Store.RouteSpecs.Put(r.By, resource.RouteSpec{
 			Link: i.Name, Destination: route.Destination.Masked(), Gateway: route.Gateway, Metric: route.Metric,
 		}))
 	}
 	return failed
-}
-
-// first keeps the first error, so that one thing that fails does not keep the
-// others from being done.
-func first(kept, err error) error {
-	if kept != nil {
-		return kept
-	}
-	return err
 }
 
 // Observe publishes the links, addresses and routes of the kernel. A link that
@@ -146,7 +137,7 @@ func (o *Observe) Reconcile(r *reconcile.Run) error {
 	if err != nil {
 		return err
 	}
-	return first(first(o.links(r, links), o.addresses(r, links)), o.routes(r, links))
+	return reconcile.First(reconcile.First(o.links(r, links), o.addresses(r, links)), o.routes(r, links))
 }
 
 func (o *Observe) links(r *reconcile.Run, links []hal.Link) error {
@@ -154,14 +145,14 @@ func (o *Observe) links(r *reconcile.Run, links []hal.Link) error {
 	var failed error
 	s.Links.Begin()
 	for _, l := range links {
-		failed = first(failed, s.Links.Put(r.By, resource.LinkStatus{
+		failed = reconcile.First(failed, s.Links.Put(r.By, resource.LinkStatus{
 			Name: l.Name, Index: l.Index, Up: l.Up, Carrier: l.Carrier, Wired: l.Wired, Loopback: l.Loopback, MTU: l.MTU, MAC: l.MAC,
 		}))
 	}
 	for i := 0; i < s.LinkSpecs.Len(); i++ {
 		spec, meta := s.LinkSpecs.At(i)
 		if meta.Phase == reconcile.Running && !s.Links.Marked(spec.Key()) {
-			failed = first(failed, s.Links.Put(r.By, resource.LinkStatus{Name: spec.Name}))
+			failed = reconcile.First(failed, s.Links.Put(r.By, resource.LinkStatus{Name: spec.Name}))
 		}
 	}
 	s.Links.Sweep(r.By)
@@ -178,7 +169,7 @@ func (o *Observe) addresses(r *reconcile.Run, links []hal.Link) error {
 			return err
 		}
 		for _, a := range addresses {
-			failed = first(failed, t.Put(r.By, resource.AddressStatus{Link: l.Name, Address: a}))
+			failed = reconcile.First(failed, t.Put(r.By, resource.AddressStatus{Link: l.Name, Address: a}))
 		}
 	}
 	t.Sweep(r.By)
@@ -194,7 +185,7 @@ func (o *Observe) routes(r *reconcile.Run, links []hal.Link) error {
 	var failed error
 	t.Begin()
 	for _, route := range routes {
-		failed = first(failed, t.Put(r.By, resource.RouteStatus{
+		failed = reconcile.First(failed, t.Put(r.By, resource.RouteStatus{
 			Link: nameOf(links, route.Link), Destination: route.Destination, Gateway: route.Gateway, Metric: route.Metric,
 		}))
 	}

@@ -54,8 +54,8 @@ func (c *DHCP) Reconcile(r *reconcile.Run) error {
 	s.RouteSpecs.Begin()
 	var failed error
 	for _, l := range c.links {
-		failed = first(failed, on(l.name, l.step(r.Now)))
-		failed = first(failed, l.publish(r))
+		failed = reconcile.First(failed, on(l.name, l.step(r.Now)))
+		failed = reconcile.First(failed, l.publish(r))
 		l.keep(r)
 		r.WakeAt(l.deadline)
 	}
@@ -136,7 +136,7 @@ func (l *lease) publish(r *reconcile.Run) error {
 		status.RouteCount++
 	}
 	failed := r.Store.Leases.Put(r.By, status)
-	failed = first(failed, r.Store.AddressSpecs.Put(r.By, resource.AddressSpec{Link: l.name, Address: m.Address}))
+	failed = reconcile.First(failed, r.Store.AddressSpecs.Put(r.By, resource.AddressSpec{Link: l.name, Address: m.Address}))
 	metric := LeaseMetric + l.index
 	for _, route := range status.Routes[:status.RouteCount] {
 		gw := route.Gateway
@@ -145,11 +145,11 @@ func (l *lease) publish(r *reconcile.Run) error {
 		}
 		if gw.Len != 0 && !l.reaches(gw) {
 			// The gateway is on the link, in no network of it.
-			failed = first(failed, r.Store.RouteSpecs.Put(r.By, resource.RouteSpec{
+			failed = reconcile.First(failed, r.Store.RouteSpecs.Put(r.By, resource.RouteSpec{
 				Link: l.name, Destination: hal.Prefix{Address: gw, Bits: 32}, Metric: metric,
 			}))
 		}
-		failed = first(failed, r.Store.RouteSpecs.Put(r.By, resource.RouteSpec{
+		failed = reconcile.First(failed, r.Store.RouteSpecs.Put(r.By, resource.RouteSpec{
 			Link: l.name, Destination: route.Destination, Gateway: route.Gateway, Metric: metric,
 		}))
 	}

@@ -46,7 +46,7 @@ func (c *Hostname) Reconcile(r *reconcile.Run) error {
 	if err == nil && present != name {
 		err = c.Host.SetHostname(name)
 	}
-	return first(failed, err)
+	return reconcile.First(failed, err)
 }
 
 // Resolver writes the resolver's file: what the settings say, and for what they
@@ -83,7 +83,7 @@ func (c *Resolver) Reconcile(r *reconcile.Run) error {
 	if errors.Is(err, hal.ErrNotFound) || err == nil && !bytes.Equal(there, want) {
 		err = c.Files.Replace(c.Path, want, true)
 	}
-	return first(failed, err)
+	return reconcile.First(failed, err)
 }
 
 // addWords adds the words of a list that it does not have yet.
