@@ -40,18 +40,23 @@ run: parts build ## build an image, boot it in QEMU and show its API: BOARD=
 
 test: setup lint vuln parts build unit boot ## everything that CI runs
 
-lint: ## gofmt, go vet, staticcheck
+lint: ## gofmt, go vet, staticcheck, of both modules
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	@mkdir -p build && $(GO) build -o build/staticcheck honnef.co/go/tools/cmd/staticcheck
+	cd runtime && $(GO) vet ./... && ../build/staticcheck ./...
 
 vuln: ## known vulnerabilities, from the database that go.mod pins
 	$(GO) run ./tools/vulndb --out build/vulndb
 	$(GO) tool govulncheck -db "file://$(CURDIR)/build/vulndb" ./...
+	@$(GO) build -o build/govulncheck golang.org/x/vuln/cmd/govulncheck
+	cd runtime && ../build/govulncheck -db "file://$(CURDIR)/build/vulndb" ./... $$($(GO) list tool)
 
 unit: ## tests with the race detector, QEMU boots of boards aside
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -x -F "$(BOOT_TESTS)")
+	cd runtime && $(GO) test -timeout 15m ./...
 
 bench: ## the core's benchmarks, with their budgets
 	@$(GO) test -run '^$$' -bench 'Store|IdlePass|ConfigToStatus' -benchmem ./reconcile ./reconcile/network

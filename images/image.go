@@ -19,6 +19,7 @@ import (
 
 	"machined/board"
 	"machined/images/fat32"
+	"machined/images/oci"
 	"machined/images/parts"
 )
 
@@ -44,6 +45,12 @@ type Options struct {
 	// PKI holds the files of the node's identity (ca.crt, node.crt, node.key,
 	// perhaps ca.key); empty for a node that makes its own.
 	PKI map[string][]byte
+	// Containers are the container images that the node imports on its first
+	// boot.
+	Containers []*oci.Source
+	// Programs are files of static programs that services run, by the names
+	// that they get in /boot/programs on the node.
+	Programs map[string]string
 	// Progress is told of the bytes written so far and in all; may be nil.
 	Progress func(done, total int64)
 }
@@ -78,12 +85,21 @@ func Build(path string, o Options) (img Image, err error) {
 	if err != nil {
 		return Image{}, err
 	}
+	containers, listed, err := containerFiles(o.Board, o.Containers)
+	if err != nil {
+		return Image{}, err
+	}
+	programs, kept, err := programFiles(o.Board, o.Programs)
+	if err != nil {
+		return Image{}, err
+	}
+	files = append(append(files, containers...), programs...)
 	size, err := fat32.MinSize(files, spare)
 	if err != nil {
 		return Image{}, err
 	}
 	size = (size + alignment - 1) / alignment * alignment
-	if err := writeImage(partial(path), size, files, o); err != nil {
+	if err := writeImage(partial(path), size, files, identity(o, kept), o); err != nil {
 		return Image{}, err
 	}
 	img = Image{Path: path}
@@ -91,6 +107,7 @@ func Build(path string, o Options) (img Image, err error) {
 		return Image{}, err
 	}
 	img.Manifest = newManifest(filepath.Base(path), img, slot, o)
+	img.Manifest.Containers, img.Manifest.Programs = listed, kept
 	if err := writeManifest(partial(ManifestPath(path)), img.Manifest); err != nil {
 		return Image{}, err
 	}
@@ -166,7 +183,7 @@ func bootFiles(o Options) ([]fat32.File, SlotManifest, error) {
 
 // identity returns 16 bytes that stand for the image's inputs: disks and
 // volumes carry it where they would carry random numbers.
-func identity(o Options) [16]byte {
+func identity(o Options, programs []ProgramFile) [16]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%d\n%d\n", o.Board.Name, o.Store.Index.Version, len(o.Config), len(o.PKI))
 	for _, p := range usedParts(o) {
@@ -176,6 +193,12 @@ func identity(o Options) [16]byte {
 	for _, name := range sortedKeys(o.PKI) {
 		fmt.Fprintf(h, "%s %d\n", name, len(o.PKI[name]))
 		h.Write(o.PKI[name])
+	}
+	for _, c := range o.Containers {
+		fmt.Fprintf(h, "%s %s\n", c.Name(), c.SHA256)
+	}
+	for _, p := range programs {
+		fmt.Fprintf(h, "%s %s\n", p.Path, p.SHA256)
 	}
 	var id [16]byte
 	copy(id[:], h.Sum(nil))
@@ -191,7 +214,7 @@ func sortedKeys(m map[string][]byte) []string {
 	return keys
 }
 
-func writeImage(path string, bootSize int64, files []fat32.File, o Options) error {
+func writeImage(path string, bootSize int64, files []fat32.File, id [16]byte, o Options) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -204,7 +227,6 @@ func writeImage(path string, bootSize int64, files []fat32.File, o Options) erro
 	if err := f.Truncate(total); err != nil {
 		return err
 	}
-	id := identity(o)
 	err = fat32.Write(&offsetWriter{f: f, base: alignment, progress: o.Progress, total: contentSize(files)}, bootSize, files, fat32.Options{
 		Label: Label, Serial: binary.LittleEndian.Uint32(id[:4]),
 		Time: time.Unix(o.Store.Index.BuildTime, 0).UTC(), HiddenSectors: alignment / sectorSize,

@@ -19,6 +19,10 @@ type Manifest struct {
 	// Slot is the manifest of slot A, which a new image boots. Slot B differs
 	// from it in the letter on its command line, and has its own.
 	Slot SlotManifest `json:"slot"`
+	// Containers lists the container images on the boot partition.
+	Containers []ContainerImage `json:"containers,omitempty"`
+	// Programs lists the programs of services on the boot partition.
+	Programs []ProgramFile `json:"programs,omitempty"`
 }
 
 func newManifest(name string, img Image, slot SlotManifest, o Options) Manifest {

@@ -24,8 +24,10 @@ func newImage() *cobra.Command {
 
 // imageFlags are the flags of `image build`.
 type imageFlags struct {
-	board, config, pki, out, parts string
-	embedCA                        bool
+	board, config, pki, out, parts, imager string
+	oci                                    []string
+	programs                               map[string]string
+	embedCA                                bool
 }
 
 func newImageBuild() *cobra.Command {
@@ -49,15 +51,19 @@ func newImageBuild() *cobra.Command {
 	cmd.Flags().StringVar(&f.out, "out", "", "image file to write")
 	cmd.Flags().StringVar(&f.parts, "parts", "build/parts", "directory that `make parts` filled")
 	cmd.Flags().BoolVar(&f.embedCA, "embed-ca", false, "put the CA's key on the node too")
-	for _, required := range []string{"board", "out"} {
-		if err := cmd.MarkFlagRequired(required); err != nil {
-			panic(err) // the flag is defined above
-		}
-	}
+	cmd.Flags().StringVar(&f.imager, "imager", "", "YAML file with board, out, config, pki, images and programs; flags win over it")
+	cmd.Flags().StringToStringVar(&f.programs, "program", nil, "NAME=FILE: a static program that services run as /boot/programs/NAME; may be given more than once")
+	cmd.Flags().StringArrayVar(&f.oci, "oci", nil, "OCI image layout or tarball that the node imports on its first boot; may be given more than once")
 	return cmd
 }
 
 func buildImage(f imageFlags, stderr io.Writer) (images.Image, error) {
+	if err := f.readImager(); err != nil {
+		return images.Image{}, err
+	}
+	if err := f.complete(); err != nil {
+		return images.Image{}, err
+	}
 	b, ok := board.ByName(f.board)
 	if !ok {
 		return images.Image{}, fmt.Errorf("unknown board %q; known are %s", f.board, board.Names())
@@ -66,7 +72,10 @@ func buildImage(f imageFlags, stderr io.Writer) (images.Image, error) {
 	if err != nil {
 		return images.Image{}, err
 	}
-	o := images.Options{Board: b, Store: store}
+	o := images.Options{Board: b, Store: store, Programs: f.programs}
+	if o.Containers, err = f.containers(); err != nil {
+		return images.Image{}, err
+	}
 	hostname := "machined"
 	if f.config != "" {
 		if o.Config, err = os.ReadFile(f.config); err != nil {

@@ -23,13 +23,16 @@ func (c *collector) programs() error {
 			return err
 		}
 		component := "machined-" + arch
-		modules, err := c.linkedModules(component, path)
+		modules, licenses, err := c.linkedModules(path, "")
 		if err != nil {
 			return err
 		}
 		c.index.Components = append(c.index.Components, parts.Component{
 			Name: component, Version: c.index.Version, License: "Apache-2.0", Source: "this repository", GoModules: modules,
 		})
+		if err := c.text(component, "licenses/"+component+"/LICENSES", licenses); err != nil {
+			return err
+		}
 		if err := c.register(component, name); err != nil {
 			return err
 		}

@@ -86,7 +86,12 @@ func (c *collector) writeIndex() error {
 // run runs a command and returns its output as part of the error, since a
 // failing tool says there what is wrong.
 func (c *collector) run(env []string, name string, args ...string) error {
+	return c.runIn("", env, name, args...)
+}
+
+func (c *collector) runIn(dir string, env []string, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("run %s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(out))
@@ -94,8 +99,12 @@ func (c *collector) run(env []string, name string, args ...string) error {
 	return nil
 }
 
-func output(name string, args ...string) (string, error) {
-	out, err := exec.Command(name, args...).Output()
+func output(name string, args ...string) (string, error) { return outputIn("", name, args...) }
+
+func outputIn(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("run %s %s: %w", name, strings.Join(args, " "), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"debug/buildinfo"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -25,34 +26,69 @@ func (c *collector) licenses(component, dir string, files ...string) error {
 	return nil
 }
 
-// linkedModules lists the Go modules in a program and the standard library,
-// and adds a part with all their licences.
-func (c *collector) linkedModules(component, program string) ([]parts.GoModule, error) {
+// linkedModules lists the Go modules in a program and the standard library, and
+// returns the text of all their licences. The program's module is in dir.
+func (c *collector) linkedModules(program, dir string) ([]parts.GoModule, []byte, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return nil, fmt.Errorf("list the modules in %s: %w", program, err)
+		return nil, nil, fmt.Errorf("list the modules in %s: %w", program, err)
 	}
-	goroot, err := output("go", "env", "GOROOT")
+	goroot, err := outputIn(dir, "go", "env", "GOROOT")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	modules := []parts.GoModule{{Path: "stdlib", Version: info.GoVersion}}
-	dirs := map[string]string{"stdlib": goroot}
-	for _, d := range info.Deps {
-		if dirs[d.Path], _, err = c.module(d.Path); err != nil {
-			return nil, err
+	// The program's own module counts where it is another's.
+	for _, d := range append(info.Deps, &info.Main) {
+		if d.Version != "" && d.Version != "(devel)" {
+			modules = append(modules, parts.GoModule{Path: d.Path, Version: d.Version})
 		}
-		modules = append(modules, parts.GoModule{Path: d.Path, Version: d.Version})
 	}
 	slices.SortFunc(modules, func(a, b parts.GoModule) int { return cmp.Compare(a.Path, b.Path) })
+	dirs, err := moduleDirs(dir, modules)
+	if err != nil {
+		return nil, nil, err
+	}
+	dirs["stdlib"] = goroot
 	var all bytes.Buffer
 	for i, m := range modules {
 		if modules[i].License, err = writeLicenses(&all, m, dirs[m.Path]); err != nil {
-			return nil, fmt.Errorf("find the licence of Go module %s: %w", m.Path, err)
+			return nil, nil, fmt.Errorf("find the licence of Go module %s: %w", m.Path, err)
 		}
 	}
-	return modules, c.make(component, "licenses/"+component+"/LICENSES", func(w io.Writer) error {
-		_, err := w.Write(all.Bytes())
+	return modules, all.Bytes(), nil
+}
+
+// moduleDirs returns where the module cache has the modules, by path.
+func moduleDirs(dir string, modules []parts.GoModule) (map[string]string, error) {
+	args := []string{"mod", "download", "-json"}
+	for _, m := range modules {
+		if m.Path != "stdlib" {
+			args = append(args, m.Path+"@"+m.Version)
+		}
+	}
+	dirs := make(map[string]string)
+	if len(args) == 3 {
+		return dirs, nil
+	}
+	out, err := outputIn(dir, "go", args...)
+	if err != nil {
+		return nil, err
+	}
+	for list := json.NewDecoder(strings.NewReader(out)); list.More(); {
+		var m struct{ Path, Dir string }
+		if err := list.Decode(&m); err != nil {
+			return nil, fmt.Errorf("read what go mod download printed: %w", err)
+		}
+		dirs[m.Path] = m.Dir
+	}
+	return dirs, nil
+}
+
+// text adds a part of some bytes.
+func (c *collector) text(component, name string, contents []byte) error {
+	return c.make(component, name, func(w io.Writer) error {
+		_, err := w.Write(contents)
 		return err
 	})
 }

@@ -51,6 +51,8 @@ func collect(out string, log io.Writer) error {
 		{"systemd-boot", c.loaders},
 		{"the templates of an empty ext4", c.templates},
 		{"machined", c.programs},
+		{"the container runtime", c.runtimes},
+		{"nft and its libraries", c.firewalls},
 		{"initramfs and system images", c.systems},
 	} {
 		fmt.Fprintf(log, "parts: collecting %s\n", step.what)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,25 +48,18 @@ func (c *collector) initramfs(arch string) error {
 	if err != nil {
 		return err
 	}
-	key, err := keyOf("initramfs 1", program)
+	archive := filepath.Join(c.work, "initramfs-"+arch)
+	err = writeFile(archive, func(w io.Writer) error {
+		records := cpio.Newc.Writer(w)
+		return errors.Join(cpio.WriteRecords(records, []cpio.Record{
+			cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.StaticFile("init", string(contents), 0o755),
+		}), cpio.WriteTrailer(records))
+	})
 	if err != nil {
 		return err
 	}
-	packed, err := c.cached("initramfs-"+arch, key, func(path string) error {
-		archive := filepath.Join(c.work, "initramfs-"+arch)
-		f, err := os.Create(archive)
-		if err != nil {
-			return err
-		}
-		records := cpio.Newc.Writer(f)
-		err = cpio.WriteRecords(records, []cpio.Record{
-			cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.StaticFile("init", string(contents), 0o755),
-		})
-		if err = errors.Join(err, cpio.WriteTrailer(records), f.Close()); err != nil {
-			return err
-		}
-		return writeFile(path, func(w io.Writer) error { return compress(w, archive) })
-	})
+	// Every kernel here unpacks zstd, which is smaller than gzip and as fast.
+	packed, err := c.packed("initramfs-"+arch, "", archive, "zstd", "-q", "-19")
 	if err != nil {
 		return err
 	}
@@ -80,7 +74,7 @@ func (c *collector) squashfs(kernel, arch, modules string) error {
 		return fmt.Errorf("stage the root of %s: %w", kernel, err)
 	}
 	stamp := strconv.FormatInt(c.index.BuildTime, 10)
-	options := []string{"-noappend", "-no-progress", "-comp", "gzip", "-Xcompression-level", "9", "-b", "131072",
+	options := []string{"-noappend", "-no-progress", "-comp", "gzip", "-Xcompression-level", "9", "-b", "262144",
 		"-all-root", "-no-xattrs", "-all-time", stamp, "-mkfs-time", stamp}
 	version, err := output("mksquashfs", "-version")
 	if err != nil {
@@ -102,12 +96,13 @@ func (c *collector) squashfs(kernel, arch, modules string) error {
 	for _, t := range ext4.Templates() {
 		holds = append(holds, t.Name)
 	}
+	holds = append(holds, c.rootParts(arch)...)
 	return c.add("machined-"+arch, "system/"+kernel, packed, holds...)
 }
 
 func (c *collector) stageRoot(root, arch, modules string) error {
 	for _, dir := range []string{
-		"boot", "dev", "etc/machined", "lib", "proc", "run", "sbin", "sys", "system/state", "tmp", "usr/bin", "usr/share/machined", "var",
+		"boot", "dev", "etc/machined", "lib", "proc", "run", "sbin", "sys", "system/state", "tmp", "usr/bin", pluginDir, "usr/share/machined", "var",
 	} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return err
@@ -132,10 +127,39 @@ func (c *collector) stageRoot(root, arch, modules string) error {
 	if err := os.Symlink("/run/machined/resolv.conf", filepath.Join(root, "etc/resolv.conf")); err != nil {
 		return err
 	}
+	for _, name := range c.rootParts(arch) {
+		if err := copyFile(filepath.Join(c.store, name), filepath.Join(root, strings.TrimPrefix(name, rootPart(arch, "")))); err != nil {
+			return err
+		}
+	}
+	if err := linkPlugins(root); err != nil {
+		return err
+	}
 	if err := copyModules(modules, filepath.Join(root, "lib/modules")); err != nil {
 		return err
 	}
 	return setModes(root)
+}
+
+// rootParts lists the parts that go into the root of an architecture's slots.
+func (c *collector) rootParts(arch string) []string {
+	var names []string
+	for _, p := range c.index.Parts {
+		if strings.HasPrefix(p.Name, rootPart(arch, "")) {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// runs says whether a file of the slot's root is a program.
+func runs(path string) bool {
+	switch filepath.Base(filepath.Dir(path)) {
+	case "bin", "sbin", "cni":
+		return true
+	}
+	return strings.HasPrefix(filepath.Base(path), "ld-linux-")
 }
 
 // setModes makes the modes independent of the umask.
@@ -144,7 +168,7 @@ func setModes(root string) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() || path == filepath.Join(root, "sbin/machined"):
+		case d.IsDir() || d.Type().IsRegular() && runs(path):
 			return os.Chmod(path, 0o755)
 		case d.Type().IsRegular():
 			return os.Chmod(path, 0o644)

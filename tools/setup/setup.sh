@@ -10,6 +10,11 @@ needs() {
 /usr/bin/git git
 /usr/bin/gcc gcc
 /usr/include/stdlib.h libc6-dev
+/usr/bin/aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross
+/usr/bin/pkg-config pkg-config
+/usr/bin/zstd zstd
+/usr/bin/libdeflate-gzip libdeflate-tools
 /usr/bin/protoc protobuf-compiler
 /usr/bin/mksquashfs squashfs-tools
 /sbin/mke2fs e2fsprogs
