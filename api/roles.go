@@ -12,6 +12,8 @@ func methodRole(fullMethod string) pki.Role {
 	case machinepb.MachineService_Version_FullMethodName,
 		machinepb.MachineService_ListResources_FullMethodName,
 		machinepb.MachineService_Watch_FullMethodName,
+		machinepb.MachineService_ServiceList_FullMethodName,
+		machinepb.MachineService_Logs_FullMethodName,
 		"/grpc.health.v1.Health/Check",
 		"/grpc.health.v1.Health/List",
 		"/grpc.health.v1.Health/Watch",
@@ -19,7 +21,10 @@ func methodRole(fullMethod string) pki.Role {
 		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo":
 		return pki.RoleReader
 	case machinepb.MachineService_Reboot_FullMethodName,
-		machinepb.MachineService_Shutdown_FullMethodName:
+		machinepb.MachineService_Shutdown_FullMethodName,
+		machinepb.MachineService_ServiceStart_FullMethodName,
+		machinepb.MachineService_ServiceStop_FullMethodName,
+		machinepb.MachineService_ServiceRestart_FullMethodName:
 		return pki.RoleOperator
 	}
 	return pki.RoleAdmin

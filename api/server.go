@@ -29,7 +29,8 @@ import (
 // Port is the TCP port of the API.
 const Port = 50000
 
-// Node is what the API asks of the node. Its methods return at once.
+// Node is what the API asks of the node. Its methods return at once, but for those
+// that take a context.
 type Node interface {
 	Version() Version
 	// Watch is that of reconcile.Store.
@@ -44,6 +45,7 @@ type Node interface {
 	Shutdown(by string) error
 	// Used is told the client certificate of each call that is allowed.
 	Used(fingerprint string)
+	Services
 }
 
 // ErrBusy says that a sequence of equal or higher priority runs.
@@ -59,6 +61,7 @@ const (
 	maxConnections = 64
 	maxStreams     = 16 // per connection
 	maxWatches     = 64
+	maxLogs        = 32
 	maxMessage     = 1 << 20
 	handshakeTime  = 10 * time.Second
 )

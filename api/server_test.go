@@ -59,6 +59,12 @@ func TestEmptyMessages(t *testing.T) {
 		service + "Reset":              codes.Unimplemented,
 		service + "Upgrade":            codes.Unimplemented,
 		service + "Watch":              codes.InvalidArgument,
+		service + "ServiceList":        codes.OK,
+		service + "ServiceStart":       codes.NotFound,
+		service + "ServiceStop":        codes.NotFound,
+		service + "ServiceRestart":     codes.NotFound,
+		service + "Logs":               codes.NotFound,
+		service + "ResetRuntime":       codes.OK,
 		service + "NoSuchMethod":       codes.Unimplemented,
 		"/no.such.Service/Call":        codes.Unimplemented,
 		"/grpc.health.v1.Health/Check": codes.OK,
@@ -86,7 +92,7 @@ func TestEmptyMessages(t *testing.T) {
 			t.Fatalf("after %s: Version = %v; want OK", name, got)
 		}
 	}
-	if got, want := l.node.Asked(), []string{"reboot by laptop", "shutdown by laptop"}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+	if got, want := l.node.Asked(), []string{"reboot by laptop", "runtime reset by laptop", "shutdown by laptop"}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 		t.Errorf("the node was asked for %q; want %q", got, want)
 	}
 }
@@ -100,6 +106,12 @@ func TestRoles(t *testing.T) {
 		service + "Version":            {yes, yes, yes, yes, no},
 		service + "ListResources":      {yes, yes, yes, yes, no},
 		service + "Watch":              {yes, yes, yes, yes, no},
+		service + "ServiceList":        {yes, yes, yes, yes, no},
+		service + "Logs":               {yes, yes, yes, yes, no},
+		service + "ServiceStart":       {no, yes, yes, yes, no},
+		service + "ServiceStop":        {no, yes, yes, yes, no},
+		service + "ServiceRestart":     {no, yes, yes, yes, no},
+		service + "ResetRuntime":       {no, no, yes, yes, no},
 		service + "Reboot":             {no, yes, yes, yes, no},
 		service + "Shutdown":           {no, yes, yes, yes, no},
 		service + "Reset":              {no, no, yes, yes, no},

@@ -27,6 +27,7 @@ type service struct {
 	now      func() time.Time
 	stopping <-chan struct{} // closed when watches are to end
 	watches  atomic.Int32    // that are open
+	logs     atomic.Int32    // that are being read
 }
 
 // caller returns the client certificate of a call and the name in it.
@@ -120,7 +121,7 @@ func (s *service) end(ctx context.Context, ask func(by string) error) (*machinep
 	if err != nil {
 		return nil, err
 	}
-	if err := ask(name); errors.Is(err, ErrBusy) {
+	if err := ask(name); errors.Is(err, ErrBusy) || errors.Is(err, ErrNoRuntime) {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	} else if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())

@@ -11,6 +11,20 @@ type ProcessSpec struct {
 	// Stdout and Stderr are file descriptors that the process inherits; a
 	// negative one means /dev/null.
 	Stdout, Stderr int
+	// Cgroup is the path of the cgroup in which it begins, see Cgroups; empty
+	// means that of the caller.
+	Cgroup string
+	// NoNewPrivs keeps exec(2) from granting what the process has not, such as
+	// by set-user-ID programs (prctl(2), PR_SET_NO_NEW_PRIVS).
+	NoNewPrivs bool
+	// Bounded limits the process, root too, to Capabilities, which a user other
+	// than root then has as well: bit n is capability n of capabilities(7).
+	// Without, root has all and others have none.
+	Bounded      bool
+	Capabilities uint64
+	// OOMScoreAdj is from -1000, never killed for want of memory, to 1000, killed
+	// first (proc_pid_oom_score_adj(5)).
+	OOMScoreAdj int
 }
 
 // ExitStatus is how a process ended.
@@ -25,10 +39,16 @@ type ExitStatus struct {
 type Processes interface {
 	// Start runs spec in a session of its own, and so in a process group of
 	// the same number. It returns after exec(2) has succeeded; exited is
-	// called once, from another goroutine, when the process has ended. What it
-	// left in its group is killed before that: a service that is started again
-	// would meet its own remains.
+	// called once, from another goroutine, when the process has ended, which may
+	// be before Start returns. What it left in its group is killed before that: a
+	// service that is started again would meet its own remains.
+	//
+	// It may be called from any goroutine, and lasts as long as the disk needs
+	// that the program is on.
 	Start(spec ProcessSpec, exited func(ExitStatus)) (pid int, err error)
 	// Signal sends a signal to the process group. ErrNotFound when it is gone.
 	Signal(pid int, signal int) error
+	// SignalAll sends a signal to every process of the machine but the caller's,
+	// which must be PID 1, and returns how many there were. 0 only counts.
+	SignalAll(signal int) (processes int, err error)
 }

@@ -20,10 +20,14 @@ func (n *node) startControllers() error {
 		return nil
 	}
 	n.started = true
+	cri, err := n.startCRI()
+	if err != nil {
+		n.log.Printf("containerd", "%v.", err)
+	}
 	parts := assembly.Node{
 		Drivers: assembly.Drivers{
 			Clock: n.clock, Host: n.host, Links: n.links, DHCP: n.dhcp, NTP: n.ntp, Blocks: n.blocks, Provisioner: n.provisioner,
-			Disks: n.disks, Mounts: n.mounts, Files: n.files, Jobs: n.jobs,
+			Disks: n.disks, Mounts: n.mounts, Files: n.files, Jobs: n.jobs, CRI: cri,
 		},
 		Places: assembly.Places{
 			BootDisk: n.boot.BootDisk, Boot: n.boot.BootPartition, State: stateDir, Ephemeral: ephemeralDir, NewRoot: newRoot,
@@ -31,6 +35,9 @@ func (n *node) startControllers() error {
 			Resolver: n.at(resolvConf), Leases: n.at(leaseDir),
 		},
 		Settings: func() *assembly.Settings { return n.settings }, Hostname: n.hostname,
+		Pods: assembly.Pods{
+			LogDir: n.at(podLogDir), Prepare: n.preparePod, Check: checkPod, Bundles: n.bundles, Marker: n.at(importedMarker),
+		},
 		MayProvision: n.mayProvision, OnState: n.onState, Floor: builtAt().UnixNano(), Seed: n.seed,
 	}
 	for _, c := range append(parts.Controllers(), memory{}) {

@@ -209,7 +209,7 @@ func (n *node) clearCard() {
 // writeCard runs write with the boot partition writable, and leaves it
 // read-only, and what was written on the disk.
 func (n *node) writeCard(write func() error) error {
-	const flags = hal.NoSuid | hal.NoDev | hal.NoExec | hal.Remount
+	const flags = hal.NoSuid | hal.NoDev | hal.Remount
 	remount := func(extra hal.MountFlags) error {
 		return n.mounts.Mount(hal.Mount{Source: n.boot.BootPartition, Target: bootDir, FSType: "vfat", Flags: flags | extra, Data: bootOptions})
 	}

@@ -13,6 +13,9 @@ const (
 	idlePass = 10 * time.Second
 	// shutdownDeadline bounds the stopping of services, whatever they do.
 	shutdownDeadline = 90 * time.Second
+	// killReserve is what is left of it when all services are killed, whatever
+	// their grace, and then all other processes.
+	killReserve = 10 * time.Second
 	// flushDeadline bounds the wait for a slow card to take what is in memory;
 	// one that is dead takes nothing.
 	flushDeadline = 60 * time.Second
@@ -70,8 +73,27 @@ func (n *node) feed() {
 	}
 }
 
-// publishServices publishes the supervised services and machined's own.
+// shown is what publishServices has published last.
+type shown struct {
+	version     uint64 // of the supervisor's
+	api, system resource.ServiceStatus
+}
+
+// publishServices publishes the supervised services and machined's own, if they
+// have changed.
 func (n *node) publishServices() {
+	now := shown{api: n.apiStatus}
+	if n.supervisor != nil { // the API comes before the services
+		now.version = n.supervisor.Version()
+	}
+	if n.systemStatus != nil {
+		now.system = *n.systemStatus
+	}
+	if now == n.shown {
+		return
+	}
+	n.shown = now
+	n.closeOutputs(func(id string) bool { return n.supervisor == nil || n.supervisor.Has(id) })
 	t := &n.store.Services
 	t.Begin()
 	n.put(t.Put(n.by, n.apiStatus))
@@ -79,15 +101,22 @@ func (n *node) publishServices() {
 		n.put(t.Put(n.by, *n.systemStatus))
 	}
 	var services []supervise.Status
-	if n.supervisor != nil { // the API comes before the services
+	if n.supervisor != nil {
 		services = n.supervisor.Status()
 	}
 	for _, s := range services {
-		n.put(t.Put(n.by, resource.ServiceStatus{
-			ServiceID: s.ID, State: s.State.String(), Healthy: s.State == supervise.Running, Message: s.Message,
-		}))
+		n.put(t.Put(n.by, serviceStatus(s)))
 	}
 	t.Sweep(n.by)
+}
+
+// serviceStatus is what the store has of a service.
+func serviceStatus(s supervise.Status) resource.ServiceStatus {
+	return resource.ServiceStatus{
+		ServiceID: s.ID, State: s.State.String(), Healthy: s.Healthy, Message: s.Message,
+		Restarts: uint64(s.Restarts), FailuresInRow: uint64(s.InRow), LastExit: s.LastExit, LastOutput: s.LastOutput,
+		OOMKills: s.OOMKills, Critical: s.Critical, SinceNS: s.Since, PID: int64(s.PID),
+	}
 }
 
 // put reports what the store refuses. It refuses nothing but too much.
@@ -102,6 +131,7 @@ func (n *node) down(r *request) {
 	deadline := time.Now().Add(shutdownDeadline)
 	n.log.Printf("shutdown", "Going down, asked by %s.", r.by)
 	n.stopServices(deadline)
+	n.endProcesses(deadline)
 	if n.server != nil {
 		n.server.Stop(2 * time.Second)
 	}
@@ -148,7 +178,8 @@ func (n *node) flush(write func()) {
 
 // stopServices stops the services in reverse order of their dependencies.
 func (n *node) stopServices(deadline time.Time) {
-	n.supervisor.Stop()
+	// What is killed needs a moment to end.
+	n.supervisor.Stop(n.clock.SinceBoot() + int64(time.Until(deadline)-killReserve))
 	for {
 		now := n.clock.SinceBoot()
 		wait := min(time.Duration(n.supervisor.Step(now)-now), time.Second)
@@ -168,6 +199,39 @@ func (n *node) stopServices(deadline time.Time) {
 		}
 	}
 }
+
+// endProcesses ends what no service has: what has left its group or its cgroup,
+// and containers that outlive their runtime. They would keep the disks in use.
+func (n *node) endProcesses(deadline time.Time) {
+	left := 0
+	for _, step := range []struct {
+		signal int
+		wait   time.Duration
+	}{{sigTerm, 2 * time.Second}, {sigKill, 2 * time.Second}} {
+		var err error
+		if left, err = n.processes.SignalAll(step.signal); err != nil {
+			n.log.Printf("shutdown", "%v.", err)
+			return
+		}
+		for end := time.Now().Add(step.wait); left > 0 && time.Now().Before(end) && time.Now().Before(deadline); {
+			n.feed()
+			time.Sleep(endPoll)
+			if left, err = n.processes.SignalAll(0); err != nil {
+				return
+			}
+		}
+		if left == 0 {
+			return
+		}
+	}
+	n.log.Printf("shutdown", "%d processes do not end; going on without them.", left)
+}
+
+const (
+	sigTerm, sigKill = 15, 9
+	// endPoll is how often processes that were told to end are counted.
+	endPoll = 20 * time.Millisecond
+)
 
 // unmountAll unmounts what holds data, the last mounted first. What is busy is
 // detached lazily; the root and the kernel's file systems stay.

@@ -3,9 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"machined/reconcile"
 	"machined/reconcile/resource"
@@ -18,8 +21,26 @@ func memoryStatus() resource.MemoryStatus {
 	return resource.MemoryStatus{
 		MemTotalKB: kilobytes(meminfo, "MemTotal"), MemAvailableKB: kilobytes(meminfo, "MemAvailable"),
 		RSSAnonKB: kilobytes(status, "RssAnon"), RSSFileKB: kilobytes(status, "RssFile"),
-		WakeUps: wakeUps("/proc/self/task"),
+		WakeUps: wakeUps("/proc/self/task"), CPUMS: cpuTime(), Goroutines: uint64(runtime.NumGoroutine()), OpenFiles: openFiles(),
 	}
+}
+
+// cpuTime is what the program has used so far, in milliseconds.
+func cpuTime() uint64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return uint64(u.Utime.Nano()+u.Stime.Nano()) / uint64(time.Millisecond)
+}
+
+// openFiles leaves out the one that it needs to count them.
+func openFiles() uint64 {
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil || len(files) == 0 {
+		return 0
+	}
+	return uint64(len(files) - 1)
 }
 
 // wakeUps adds up the voluntary context switches of the threads: each is one

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,7 @@ import (
 	"machined/init/console"
 	"machined/init/sequence"
 	"machined/init/supervise"
+	"machined/init/supervise/logring"
 	"machined/reconcile/assembly"
 	"machined/reconcile/resource"
 )
@@ -48,10 +50,17 @@ type node struct {
 	renewTrouble string
 	panics       map[string]bool // controllers that have panicked
 	supervisor   *supervise.Supervisor
-	identity     *identity
-	server       *api.Server
-	listener     net.Listener
-	apiStatus    resource.ServiceStatus
+	// running is the supervisor once the services are the node's.
+	running    atomic.Pointer[running]
+	containers containers
+	rings      *logring.Set // of what services print
+	outputs    outputs
+	sinks      sinks
+	shown      shown
+	identity   *identity
+	server     *api.Server
+	listener   net.Listener
+	apiStatus  resource.ServiceStatus
 	// systemStatus is set when the slot's system cannot be used.
 	systemStatus *resource.ServiceStatus
 	kicks        chan struct{}
@@ -77,6 +86,7 @@ type drivers struct {
 	power       hal.Power
 	watchdog    hal.Watchdog // nil when there is none
 	processes   hal.Processes
+	cgroups     hal.Cgroups // nil for none
 	disks       hal.Disks
 	links       hal.Links
 	dhcp        hal.DHCPClient
@@ -216,13 +226,18 @@ func newNode(log *console.Log, h handover) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{log: log, boot: h, kicks: make(chan struct{}, 1)}
+	n := &node{log: log, boot: h, kicks: make(chan struct{}, 1), rings: logring.NewSet(logring.DefaultTotal)}
+	own := n.rings.Ring(machinedLog, 0)
+	log.Follow(func(component, sentence string) {
+		own.Append(time.Now().UnixNano(), logring.Stdout, []byte(component+": "+sentence))
+	})
 	blocks := linux.NewBlockDevices("/sys", "/dev")
 	disks := linux.Disks{}
 	n.drivers = drivers{
 		clock: linux.Clock{}, host: linux.Host{ProcSys: "/proc/sys"}, mounts: linux.Mounts{}, power: linux.Power{},
-		disks: disks, links: links, processes: linux.NewProcesses(linux.NewReaper()),
-		dhcp: linux.NewDHCP(n.kick), ntp: linux.NTP{Resolver: resolvConf}, files: &linux.Files{}, jobs: linux.NewJobs(n.kick),
+		disks: disks, links: links, processes: linux.NewProcesses(linux.NewReaper(), cgroupDir),
+		cgroups: linux.Cgroups{Root: cgroupDir},
+		dhcp:    linux.NewDHCP(n.kick), ntp: linux.NTP{Resolver: resolvConf}, files: &linux.Files{}, jobs: linux.NewJobs(n.kick),
 		blocks: blocks, provisioner: volume.NewProvisioner(disks, templateDir),
 		watchers: []watcher{{name: "network", run: links.Watch}, {name: "disks", late: true, run: func(changed func()) error {
 			blocks.Run(context.Background(), changed, func(err error) { log.Printf("disks", "%v.", err) })

@@ -180,11 +180,12 @@ func TestStoppingIsTold(t *testing.T) {
 	r := newRig(t)
 	r.processes.AddProgram("/bin/web", fake.Program{})
 	r.node.processes = prompt{r.processes}
+	r.newSupervisor()
 	r.loaded.Config.Machine.Services = []config.Service{{ID: "web", Command: []string{"/bin/web"}, StopGrace: time.Second}}
 	mustDo(t, r.prepareServices())
 	r.pass()
 	moved := r.Moved()
-	r.stopServices(time.Now().Add(10 * time.Second))
+	r.stopServices(time.Now().Add(shutdownDeadline))
 	select {
 	case <-moved:
 	default:

@@ -23,6 +23,7 @@ import (
 	"machined/api/apitest"
 	"machined/api/client"
 	"machined/api/pki"
+	"machined/hal/linux"
 )
 
 // factory makes nodes that run machined as PID 1.
@@ -116,8 +117,7 @@ func (b *bench) run(env string) {
 		b.t.Cleanup(func() {
 			// Its processes take a moment to be gone.
 			b.until("the cgroup to be empty", func() bool {
-				_ = os.Remove(filepath.Join(cgroup, "init"))
-				return os.Remove(cgroup) == nil
+				return linux.Cgroups{Root: cgroup}.Remove("") == nil
 			})
 		})
 	}

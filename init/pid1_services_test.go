@@ -71,7 +71,10 @@ func orderOfServices(t *testing.T, f *factory) {
   - {id: b, command: [/bin/payload, ordered, b, /data/order, 100ms], depends_on: [a]}
   - {id: a, command: [/bin/payload, ordered, a, /data/order, 10ms]}
 `})
-	b.until("all to run", func() bool { return strings.Count(b.file("data/order"), "start") == 4 })
+	b.until("all to run", func() bool {
+		text, _ := os.ReadFile(filepath.Join(b.root, "data/order")) // not there before the first has started
+		return strings.Count(string(text), "start") == 4
+	})
 	b.must(b.client.Reboot(context.Background()))
 	b.endsBy(syscall.SIGHUP)
 	lines := strings.Split(strings.TrimSpace(b.file("data/order")), "\n")
@@ -113,7 +116,7 @@ func killedService(t *testing.T, f *factory) {
 		return len(all) == 1
 	})
 	b.must(unix.Kill(first.pid, unix.SIGKILL))
-	b.waitService("nap", "Waiting", "was ended by signal 9; starting again after 1 s")
+	b.waitService("nap", "Waiting", "was ended by signal 9, perhaps for want of memory; starting again after 1 s")
 	b.waitService("nap", "Running", "running")
 	if again := b.payloads(); len(again) != 1 || again[0].pid == first.pid {
 		t.Errorf("its processes are %+v; want one that is not %d", again, first.pid)

@@ -171,7 +171,11 @@ func absentBinary(t *testing.T, f *factory) {
 		if state := s["state"]; state != "" && !slices.Contains(states, state) {
 			states = append(states, state)
 		}
+		if s["state"] == "Starting" {
+			states = slices.DeleteFunc(states, func(s string) bool { return s == "Starting" })
+		}
 		_, wait, again := strings.Cut(s["message"], "no such file or directory; starting again after ")
+		wait, _, _ = strings.Cut(wait, ",")
 		if again && !slices.Contains(waits, wait) {
 			waits = append(waits, wait)
 		}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strings"
+
+	"machined/init/supervise"
 	"machined/reconcile"
 	"machined/reconcile/block"
 	"machined/reconcile/network"
@@ -33,7 +36,7 @@ func newReporter(s *reconcile.Store, say func(component, format string, args ...
 func (r *reporter) look() {
 	for _, kind := range []resource.Kind{
 		resource.LinkStatusKind, resource.AddressStatusKind, resource.LeaseStatusKind, resource.VolumeStatusKind,
-		resource.TimeStatusKind, resource.ControllerStatusKind,
+		resource.TimeStatusKind, resource.ServiceStatusKind, resource.ControllerStatusKind,
 	} {
 		if r.store.Seq(kind) == r.at[kind] {
 			continue
@@ -108,8 +111,29 @@ func (r *reporter) report(of subject, c reconcile.Change) {
 		r.once(of, "volumes", text)
 	case resource.TimeStatus:
 		r.time(of, v)
+	case resource.ServiceStatus:
+		r.service(of, v)
 	case resource.ControllerStatus:
 		r.controller(of, v)
+	}
+}
+
+// service says when a service fails, is skipped, or stops being healthy, and when
+// it does well again. One that fails over and over does so ever more slowly.
+func (r *reporter) service(of subject, v resource.ServiceStatus) {
+	switch {
+	case v.State == supervise.Failed.String(), v.State == supervise.Skipped.String(),
+		v.State == supervise.Waiting.String() && v.FailuresInRow > 0 && strings.HasPrefix(v.Message, v.LastExit):
+		if r.said[of] != v.Message {
+			r.said[of] = v.Message
+			r.say(v.ServiceID, "%s: %s.", v.State, v.Message)
+		}
+	case v.State != supervise.Running.String():
+	case v.Healthy && r.said[of] != "":
+		delete(r.said, of)
+		r.say(v.ServiceID, "Running.")
+	case !v.Healthy && strings.HasPrefix(v.Message, supervise.NotHealthyAnyMore):
+		r.once(of, v.ServiceID, v.Message)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"machined/hal/linux"
 	"machined/init/config"
 	"machined/init/console"
-	"machined/init/supervise"
+	"machined/init/supervise/logring"
 	"machined/reconcile/network"
 	"machined/reconcile/resource"
 )
@@ -75,7 +75,7 @@ func newRig(t *testing.T) *rig {
 		disks: &fake.Disks{}, links: &fake.Links{}, blocks: &fake.BlockDevices{}, watchdog: fake.NewWatchdog(clock), screen: &screen{},
 	}
 	r.node = &node{
-		log: console.New(func() int64 { return 0 }, r.screen), root: t.TempDir(), kicks: make(chan struct{}, 1),
+		log: console.New(func() int64 { return 0 }, r.screen), rings: logring.NewSet(logring.DefaultTotal), root: t.TempDir(), kicks: make(chan struct{}, 1),
 		boot: handover{Slot: "A", Board: "test", BootPartition: "/dev/mmcblk0p1", BootDisk: "mmcblk0", WatchdogFD: -1, ListenerFD: -1},
 		drivers: drivers{
 			clock: r.clock, host: r.host, mounts: r.mounts, power: r.power, processes: r.processes,
@@ -84,6 +84,7 @@ func newRig(t *testing.T) *rig {
 		},
 	}
 	r.jobs = promptJobs{fake.NewJobs(clock)}
+	r.node.cgroups = fake.NewCgroups(r.processes)
 	var err error
 	r.reconciler, err = newReconciler(r.panicked)
 	mustDo(t, err)
@@ -105,7 +106,7 @@ func newRig(t *testing.T) *rig {
 	r.blocks.AddPartition(hal.BlockDevice{Disk: "mmcblk0", Number: 2, Start: 257 << 20, Size: 128 << 20, Type: "83", FS: "ext4", FSLabel: "STATE"})
 	r.blocks.AddPartition(hal.BlockDevice{Disk: "mmcblk0", Number: 3, Start: 385 << 20, Size: 3 << 30, Type: "83", FS: "ext4", FSLabel: "EPHEMERAL"})
 	r.links.Add(hal.Link{Name: network.Loopback, Loopback: true, MTU: 65536})
-	r.supervisor = supervise.New(r.processes, nil, nil, r.kick)
+	r.newSupervisor()
 	return r
 }
 

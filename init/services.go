@@ -1,48 +1,57 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"machined/hal"
 	"machined/init/config"
+	"machined/init/probe"
 	"machined/init/supervise"
 )
 
+// newSupervisor gives the node a supervisor without services.
+func (n *node) newSupervisor() {
+	n.supervisor = supervise.New(supervise.Drivers{
+		Processes: n.processes, Jobs: n.jobs, Cgroups: n.cgroups,
+		Prober: &probe.Prober{Jobs: n.jobs, Processes: n.processes, Cgroups: n.cgroups},
+		Conds:  &conditions{store: n.store, untimed: func() bool { return n.loaded.Config.Machine.Time.Disabled }},
+		Output: n.output, Tail: n.tail, Kick: n.kick, Seed: n.seed,
+	}, nil)
+	n.running.Store(&running{n.supervisor})
+}
+
 // prepareServices hands the services of the config to the supervisor; the loop
-// starts them.
+// starts them. It may do so again with another config.
 func (n *node) prepareServices() error {
 	var services []supervise.Service
+	if runtime := n.runtimeService(); runtime != nil {
+		services = append(services, *runtime)
+	}
 	for _, c := range config.StartOrder(n.loaded.Config.Machine.Services) {
 		s, err := service(c)
 		if err != nil {
 			n.log.Printf(c.ID, "%v.", err)
 			continue
 		}
+		n.rings.Ring(c.ID, int(c.LogBytes))
 		services = append(services, s)
 	}
-	// The files are kept: one that is collected closes its descriptor.
-	outputs := make(map[string]*os.File)
-	n.supervisor = supervise.New(n.processes, services, func(id string) int {
-		if outputs[id] == nil {
-			outputs[id] = n.openOutput(id)
-		}
-		if outputs[id] == nil {
-			return -1
-		}
-		return int(outputs[id].Fd())
-	}, n.kick)
+	n.supervisor.Update(services)
 	return nil
 }
 
+// service is a service of the config in the words of the supervisor.
 func service(c config.Service) (supervise.Service, error) {
 	s := supervise.Service{
-		ID: c.ID, Command: c.Command, Dir: c.WorkingDir, DependsOn: c.DependsOn,
-		StopGrace: c.StopGrace.Nanoseconds(),
+		ID: c.ID, Command: c.Command, Dir: c.WorkingDir, DependsOn: c.DependsOn, Volumes: c.Volumes,
+		StopGrace: c.StopGrace.Nanoseconds(), Critical: c.Critical,
+		Cgroup: servicesCgroup + "/" + c.ID, Limits: cgroupLimits(c.Limits), NoNewPrivs: c.NoNewPrivs,
+	}
+	if c.Capabilities != nil {
+		s.Bounded, s.Capabilities = true, uint64(*c.Capabilities)
 	}
 	switch c.Restart {
 	case config.RestartAlways:
@@ -51,6 +60,20 @@ func service(c config.Service) (supervise.Service, error) {
 		s.Restart = supervise.OnFailure
 	case config.RestartNever:
 		s.Restart = supervise.Never
+	}
+	for _, g := range c.Gates {
+		switch g {
+		case config.GateTime:
+			s.Gates = append(s.Gates, supervise.GateTime)
+		case config.GateNetwork:
+			s.Gates = append(s.Gates, supervise.GateNetwork)
+		}
+	}
+	if p := c.Probe; p != nil {
+		s.Probe = &supervise.Probe{
+			Kind: probeKind(p.Kind), Target: p.Target, Exec: p.Exec,
+			Period: p.Period.Nanoseconds(), Timeout: p.Timeout.Nanoseconds(), Threshold: p.Threshold,
+		}
 	}
 	// Of two variables of one name, most programs take the first.
 	if !slices.ContainsFunc(c.Env, func(e config.EnvVar) bool { return e.Name == "PATH" }) {
@@ -65,6 +88,28 @@ func service(c config.Service) (supervise.Service, error) {
 		return supervise.Service{}, fmt.Errorf("service %s is left out: %w", c.ID, err)
 	}
 	return s, nil
+}
+
+// cgroupLimits are those of the config. Where the kernel ends a process of a
+// service for want of memory it ends all of them: half a service helps nobody.
+func cgroupLimits(l config.Limits) hal.CgroupLimits {
+	return hal.CgroupLimits{
+		MemoryMax: int64(l.MemoryMax), MemoryHigh: int64(l.MemoryHigh), CPUWeight: l.CPUWeight, IOWeight: l.IOWeight,
+		CPUQuota: l.CPUMax.Quota.Microseconds(), CPUPeriod: l.CPUMax.Period.Microseconds(), PIDsMax: l.PIDsMax,
+		OOMGroup: l.MemoryMax > 0,
+	}
+}
+
+func probeKind(k config.ProbeKind) supervise.ProbeKind {
+	switch k {
+	case config.ProbeTCP:
+		return supervise.ProbeTCP
+	case config.ProbeExec:
+		return supervise.ProbeExec
+	case config.ProbeGRPC:
+		return supervise.ProbeGRPC
+	}
+	return supervise.ProbeHTTP
 }
 
 // parseUser reads uid[:gid]. The image has no user database, so of the names
@@ -86,30 +131,4 @@ func parseUser(user string) (uid, gid uint32, err error) {
 		return 0, 0, fmt.Errorf("group of user %q: the node knows no names, write uid:gid", user)
 	}
 	return uint32(id), uint32(group), nil
-}
-
-// maxLine bounds a line of output; the rest becomes the next line.
-const maxLine = 4096
-
-// openOutput returns a file whose lines go to the console under the service's
-// name, nil when there is none to be had. It outlives the service's restarts.
-func (n *node) openOutput(id string) *os.File {
-	r, w, err := os.Pipe()
-	if err != nil {
-		n.log.Printf(id, "Its output is lost: %v.", err)
-		return nil
-	}
-	n.spawn(id, func() { n.copyLines(id, r) })
-	return w
-}
-
-func (n *node) copyLines(id string, r io.Reader) {
-	lines := bufio.NewReaderSize(r, maxLine)
-	for {
-		line, _, err := lines.ReadLine()
-		if err != nil {
-			return
-		}
-		n.log.Printf(id, "%s", line)
-	}
 }

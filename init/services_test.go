@@ -2,15 +2,17 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"machined/hal"
 	"machined/init/config"
 	"machined/init/supervise"
+	"machined/init/supervise/logring"
 )
 
 func TestParseUser(t *testing.T) {
@@ -33,11 +35,18 @@ func TestParseUser(t *testing.T) {
 func TestService(t *testing.T) {
 	got, err := service(config.Service{
 		ID: "web", Command: []string{"/bin/web", "-p", "80"}, DependsOn: []string{"db"}, Restart: config.RestartOnFailure,
-		StopGrace: 3 * time.Second, Env: []config.EnvVar{{Name: "B", Value: "2"}, {Name: "A", Value: "1 2"}}, User: "10:20", WorkingDir: "/srv",
+		StopGrace: 3 * time.Second, NoNewPrivs: true, Critical: true, Gates: []config.Gate{config.GateNetwork}, Volumes: []string{"STATE"},
+		Capabilities: new(config.CapabilitySet), Probe: &config.Probe{Kind: config.ProbeTCP, Target: "a:1", Period: 2e9, Timeout: 1e9, Threshold: 3},
+		Limits: config.Limits{MemoryMax: 1 << 20, CPUMax: config.CPUMax{Quota: 5e6, Period: 1e8}, PIDsMax: 7, IOWeight: 9},
+		Env:    []config.EnvVar{{Name: "B", Value: "2"}, {Name: "A", Value: "1 2"}}, User: "10:20", WorkingDir: "/srv",
 	})
 	want := supervise.Service{
 		ID: "web", Command: []string{"/bin/web", "-p", "80"}, DependsOn: []string{"db"}, Restart: supervise.OnFailure,
 		StopGrace: 3e9, Env: []string{"PATH=/usr/bin:/usr/sbin:/bin:/sbin", "B=2", "A=1 2"}, UID: 10, GID: 20, Dir: "/srv",
+		NoNewPrivs: true, Critical: true, Gates: []supervise.Gate{supervise.GateNetwork}, Volumes: []string{"STATE"}, Bounded: true,
+		Probe:  &supervise.Probe{Kind: supervise.ProbeTCP, Target: "a:1", Period: 2e9, Timeout: 1e9, Threshold: 3},
+		Cgroup: "/services/web",
+		Limits: hal.CgroupLimits{MemoryMax: 1 << 20, OOMGroup: true, CPUQuota: 5000, CPUPeriod: 100000, PIDsMax: 7, IOWeight: 9},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("service() = %+v, %v; want %+v", got, err, want)
@@ -51,24 +60,78 @@ func TestService(t *testing.T) {
 	}
 }
 
-// TestOutput checks how what services print comes to the console: a line each,
-// long ones in parts, the last one also without its end.
+// TestOutput follows what a service prints to its ring and to the console.
 func TestOutput(t *testing.T) {
 	r := newRig(t)
-	read, w, err := os.Pipe()
-	mustDo(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.copyLines("web", read)
-	}()
-	long := strings.Repeat("x", maxLine)
-	fmt.Fprintf(w, "one\ntwo\r\n\n%syz\nno end", long)
-	mustDo(t, w.Close())
-	<-done
-	for _, want := range []string{"web: one\n", "web: two\n", "web: \n", "web: " + long + "\n", "web: yz\n", "web: no end\n"} {
-		if !r.screen.shows(r.log, want) {
-			t.Errorf("the console lacks %.60q", want)
+	out, errs := r.output("web")
+	if again, _ := r.output("web"); again != out || out == errs {
+		t.Errorf("the descriptors are %d and %d, and %d the next time; want two that stay", out, errs, again)
+	}
+	pipes := r.outputs.pipes["web"]
+	fmt.Fprint(pipes[0], "one\n")
+	ring := r.rings.Find("web")
+	waitUntil(t, func() bool { return ring.Stats().Entries == 1 })
+	fmt.Fprint(pipes[1], "two\n")
+	waitUntil(t, func() bool { return ring.Stats().Entries == 2 })
+	got, _, _ := ring.Read(0, 1000)
+	for i := range got {
+		got[i].Time = 0
+	}
+	if want := []logring.Entry{{Stream: logring.Stdout, Text: "one"}, {Stream: logring.Stderr, Text: "two"}}; !slices.Equal(got, want) {
+		t.Errorf("the ring has %+v; want %+v", got, want)
+	}
+	if !r.screen.shows(r.node.log, "web: one\n") || !r.screen.shows(r.node.log, "web: two\n") {
+		t.Error("the console lacks a line")
+	}
+	if got := r.tail("web"); got != "one | two" {
+		t.Errorf("tail is %q; want both lines", got)
+	}
+	r.closeOutputs(func(string) bool { return false })
+	if len(r.outputs.pipes) != 0 || r.rings.Find("web") == nil {
+		t.Error("after its end a service has pipes, or no lines")
+	}
+}
+
+// TestFloodSparesConsole: a service that floods gets few lines to the console,
+// and one that tells how many were left out.
+func TestFloodSparesConsole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		l := &limiter{print: func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }}
+		for range 1000 {
+			l.line([]byte("x"))
+		}
+		time.Sleep(2 * time.Second)
+		l.line([]byte("y"))
+		synctest.Wait()
+		if n := len(lines); n != consoleLines+2 || lines[n-2] != fmt.Sprintf("(%d more lines; all that are kept are in its log.)", 1000-consoleLines) || lines[n-1] != "y" {
+			t.Errorf("the console got %d lines, at last %q", n, lines[max(0, n-2):])
+		}
+	})
+}
+
+func waitUntil(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited for 10 s")
+		}
+	}
+}
+
+func TestMemoryShares(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct{ total, payload, machined, runtime int64 }{
+		{411844 << 10, 411844<<10 - 64*mib, 16 * mib, 32 * mib}, // the Pi 3A+
+		{64 * mib, 32 * mib, 8 * mib, 16 * mib}, {128 * mib, 64 * mib, 16 * mib, 32 * mib}, {1024 * mib, 896 * mib, 32 * mib, 64 * mib},
+		{8192 * mib, 7936 * mib, 64 * mib, 128 * mib}, {0, 0, 0, 0},
+	} {
+		got := memoryShares(c.total)
+		if want := (shares{payload: c.payload, machined: c.machined, runtime: c.runtime}); got != want {
+			t.Errorf("memoryShares(%d MiB) = %+v; want %+v", c.total/mib, got, want)
+		}
+		if got.machined+got.runtime+got.payload > c.total {
+			t.Errorf("memoryShares(%d MiB) promises more than there is", c.total/mib)
 		}
 	}
 }

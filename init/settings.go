@@ -18,7 +18,8 @@ import (
 func newSettings(m config.Machine) *assembly.Settings {
 	return &assembly.Settings{
 		Network: networkSettings(m.Hostname, m.Network), Block: blockSettings(m),
-		Time: timesync.Settings{Servers: m.Time.Servers, Disabled: m.Time.Disabled},
+		Time:    timesync.Settings{Servers: m.Time.Servers, Disabled: m.Time.Disabled},
+		Runtime: runtimeSettings(m),
 	}
 }
 

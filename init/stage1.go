@@ -146,7 +146,7 @@ func mountBoot(m hal.Mounts, device string) error {
 	}
 	return m.Mount(hal.Mount{
 		Source: device, Target: bootDir, FSType: "vfat",
-		Flags: hal.ReadOnly | hal.NoSuid | hal.NoDev | hal.NoExec,
+		Flags: hal.ReadOnly | hal.NoSuid | hal.NoDev, // services may have their programs here
 		Data:  bootOptions,
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"machined/api"
@@ -75,9 +74,10 @@ func (n *node) apiTasks() []sequence.Task {
 func (n *node) lateTasks() []sequence.Task {
 	return []sequence.Task{
 		{Name: "mounts", Optional: true, Run: n.mountRest},
-		{Name: "cgroups", Optional: true, Run: n.enterInitScope},
+		{Name: "cgroups", Optional: true, Run: n.makeCgroups},
 		{Name: "watchdog", Optional: true, Run: n.configureWatchdog},
 		{Name: "sysctls", Optional: true, Run: n.setSysctls},
+		{Name: "logs", Optional: true, Run: func() error { n.startSinks(); return nil }},
 		{Name: "services", Run: n.holdServices},
 		{Name: "power button", Optional: true, Run: n.watchPowerButton},
 		{Name: "modules", Optional: true, Run: n.loadModules},
@@ -109,16 +109,6 @@ func (n *node) mountRest() error {
 		}
 	}
 	return nil
-}
-
-// enterInitScope moves machined out of the root cgroup, which must be empty
-// before controllers can be handed down.
-func (n *node) enterInitScope() error {
-	scope := filepath.Join(n.at(cgroupDir), "init")
-	if err := os.MkdirAll(scope, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(scope, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644)
 }
 
 // raiseClock keeps the clock from standing before floor. What a server has said

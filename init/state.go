@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"reflect"
 	"time"
 
 	"machined/hal"
 	"machined/hal/linux/volume"
-	"machined/init/supervise"
 	"machined/reconcile/block"
 	"machined/reconcile/resource"
 )
@@ -153,7 +151,7 @@ func (n *node) withState() {
 // lateConfig reads the config that came with STATE, and does anew what was done
 // by another one. The controllers follow by themselves.
 func (n *node) lateConfig() {
-	source, services := n.loaded.Source, n.loaded.Config.Machine.Services
+	source := n.loaded.Source
 	if err := n.loadConfig(); err != nil {
 		n.log.Printf("config", "%v.", err)
 		return
@@ -171,8 +169,12 @@ func (n *node) lateConfig() {
 	if err := n.setSysctls(); err != nil {
 		n.log.Printf("sysctls", "%v.", err)
 	}
-	if n.servicesBy == 0 && !reflect.DeepEqual(services, n.loaded.Config.Machine.Services) {
-		n.log.Printf("services", "They have started by another config; those of this one start with the next boot.")
+	n.startSinks()
+	if n.servicesBy != 0 || n.systemStatus != nil {
+		return // they have not started yet, or cannot without the slot's system
+	}
+	if err := n.prepareServices(); err != nil {
+		n.log.Printf("services", "%v.", err)
 	}
 }
 
@@ -180,7 +182,7 @@ func (n *node) lateConfig() {
 // may be in it.
 func (n *node) holdServices() error {
 	n.servicesBy = n.clock.SinceBoot() + int64(stateWait)
-	n.supervisor = supervise.New(n.processes, nil, nil, n.kick)
+	n.newSupervisor()
 	return nil
 }
 

@@ -151,6 +151,6 @@ func (n *node) keepListener() (int, error) {
 
 // withoutServices gives a resident node an empty supervisor.
 func (n *node) withoutServices() error {
-	n.supervisor = supervise.New(n.processes, nil, nil, n.kick)
+	n.newSupervisor()
 	return nil
 }

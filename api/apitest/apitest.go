@@ -3,6 +3,7 @@
 package apitest
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 
 	"machined/api"
+	"machined/api/machinepb"
 	"machined/api/pki"
 	"machined/reconcile"
 	"machined/reconcile/resource"
@@ -36,8 +38,13 @@ type Node struct {
 	// OnList runs when resources are asked for, to block or to panic; nil does
 	// nothing.
 	OnList func()
-	// EndError is what Reboot and Shutdown return.
+	// EndError is what Reboot, Shutdown and ResetRuntime return.
 	EndError error
+	// Infos are the services. OnControl, if set, is what Control waits for.
+	Infos     []*machinepb.ServiceInfo
+	OnControl func(ctx context.Context, id string, action api.Action) error
+	// LogOf has the logs by service.
+	LogOf map[string]api.Log
 
 	mu    sync.Mutex
 	asked []string
@@ -99,6 +106,32 @@ func (n *Node) end(what string) error {
 	defer n.mu.Unlock()
 	n.asked = append(n.asked, what)
 	return n.EndError
+}
+
+// ResetRuntime implements api.Node.
+func (n *Node) ResetRuntime(by string) error { return n.end("runtime reset by " + by) }
+
+// Services implements api.Node.
+func (n *Node) Services() []*machinepb.ServiceInfo { return n.Infos }
+
+// Control implements api.Node.
+func (n *Node) Control(ctx context.Context, id string, action api.Action) (*machinepb.ServiceInfo, error) {
+	i := slices.IndexFunc(n.Infos, func(s *machinepb.ServiceInfo) bool { return s.GetId() == id })
+	if i < 0 {
+		return nil, api.ErrUnknownService
+	}
+	if n.OnControl == nil {
+		return n.Infos[i], nil
+	}
+	return n.Infos[i], n.OnControl(ctx, id, action)
+}
+
+// Logs implements api.Node.
+func (n *Node) Logs(service string) (api.Log, error) {
+	if l := n.LogOf[service]; l != nil {
+		return l, nil
+	}
+	return nil, api.ErrUnknownService
 }
 
 // Used implements api.Node.

@@ -136,7 +136,11 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // call runs one call within the time limit. op is a verb that goes before the
 // endpoint in messages.
 func (c *Client) call(ctx context.Context, op string, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	return c.callWithin(ctx, op, c.options.Timeout, do)
+}
+
+func (c *Client) callWithin(ctx context.Context, op string, wait time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	limit := time.Until(deadline).Round(10 * time.Millisecond)

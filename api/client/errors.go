@@ -52,6 +52,10 @@ const (
 	ErrBusy = Cause("node busy")
 	// ErrCanceled: the caller gave up.
 	ErrCanceled = Cause("canceled")
+	// ErrUnknownService: the node has no such service.
+	ErrUnknownService = Cause("unknown service")
+	// ErrService: the service does not do what was asked.
+	ErrService = Cause("service failed")
 	// ErrNode: the node took the call and failed.
 	ErrNode = Cause("failure inside the node")
 )

@@ -620,6 +620,482 @@ func (x *UpgradeRequest) GetSha256() string {
 	return ""
 }
 
+type ServiceListResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Services      []*ServiceInfo         `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceListResponse) Reset() {
+	*x = ServiceListResponse{}
+	mi := &file_api_machine_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceListResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceListResponse) ProtoMessage() {}
+
+func (x *ServiceListResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceListResponse.ProtoReflect.Descriptor instead.
+func (*ServiceListResponse) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ServiceListResponse) GetServices() []*ServiceInfo {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+type ServiceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceRequest) Reset() {
+	*x = ServiceRequest{}
+	mi := &file_api_machine_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceRequest) ProtoMessage() {}
+
+func (x *ServiceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceRequest.ProtoReflect.Descriptor instead.
+func (*ServiceRequest) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ServiceRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type ServiceInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Waiting, Preparing, Starting, Running, Stopping, Finished, Failed, Skipped.
+	State   string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Healthy bool   `protobuf:"varint,3,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	// Why it is in that state.
+	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// How often it was started again since the boot.
+	Restarts uint64 `protobuf:"varint,5,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	// How its process ended last; empty if it has not.
+	LastExit string `protobuf:"bytes,6,opt,name=last_exit,json=lastExit,proto3" json:"last_exit,omitempty"`
+	// Processes of it that the kernel has killed for want of memory.
+	OomKills uint64 `protobuf:"varint,7,opt,name=oom_kills,json=oomKills,proto3" json:"oom_kills,omitempty"`
+	// It decides whether an upgrade is kept.
+	Critical bool `protobuf:"varint,8,opt,name=critical,proto3" json:"critical,omitempty"`
+	// Process id; 0 when there is none.
+	Pid int64 `protobuf:"varint,9,opt,name=pid,proto3" json:"pid,omitempty"`
+	// Memory of its cgroup in bytes; 0 where the kernel does not count it.
+	MemoryBytes uint64 `protobuf:"varint,10,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// What its process itself has of memory that cannot be evicted, in bytes.
+	RssAnonBytes uint64 `protobuf:"varint,13,opt,name=rss_anon_bytes,json=rssAnonBytes,proto3" json:"rss_anon_bytes,omitempty"`
+	// The last changes of its state, the oldest first.
+	Events []*ServiceEvent `protobuf:"bytes,11,rep,name=events,proto3" json:"events,omitempty"`
+	// The last lines that it wrote before it failed.
+	LastOutput    []string `protobuf:"bytes,12,rep,name=last_output,json=lastOutput,proto3" json:"last_output,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceInfo) Reset() {
+	*x = ServiceInfo{}
+	mi := &file_api_machine_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceInfo) ProtoMessage() {}
+
+func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceInfo.ProtoReflect.Descriptor instead.
+func (*ServiceInfo) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ServiceInfo) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ServiceInfo) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ServiceInfo) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+func (x *ServiceInfo) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ServiceInfo) GetRestarts() uint64 {
+	if x != nil {
+		return x.Restarts
+	}
+	return 0
+}
+
+func (x *ServiceInfo) GetLastExit() string {
+	if x != nil {
+		return x.LastExit
+	}
+	return ""
+}
+
+func (x *ServiceInfo) GetOomKills() uint64 {
+	if x != nil {
+		return x.OomKills
+	}
+	return 0
+}
+
+func (x *ServiceInfo) GetCritical() bool {
+	if x != nil {
+		return x.Critical
+	}
+	return false
+}
+
+func (x *ServiceInfo) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *ServiceInfo) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *ServiceInfo) GetRssAnonBytes() uint64 {
+	if x != nil {
+		return x.RssAnonBytes
+	}
+	return 0
+}
+
+func (x *ServiceInfo) GetEvents() []*ServiceEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ServiceInfo) GetLastOutput() []string {
+	if x != nil {
+		return x.LastOutput
+	}
+	return nil
+}
+
+type ServiceEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TimeUnixNanos int64                  `protobuf:"varint,1,opt,name=time_unix_nanos,json=timeUnixNanos,proto3" json:"time_unix_nanos,omitempty"`
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceEvent) Reset() {
+	*x = ServiceEvent{}
+	mi := &file_api_machine_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceEvent) ProtoMessage() {}
+
+func (x *ServiceEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceEvent.ProtoReflect.Descriptor instead.
+func (*ServiceEvent) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ServiceEvent) GetTimeUnixNanos() int64 {
+	if x != nil {
+		return x.TimeUnixNanos
+	}
+	return 0
+}
+
+func (x *ServiceEvent) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ServiceEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type LogsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Service string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Follow  bool                   `protobuf:"varint,2,opt,name=follow,proto3" json:"follow,omitempty"`
+	// How many of the last lines to send first: 0 for all, -1 for none.
+	TailLines     int32 `protobuf:"varint,3,opt,name=tail_lines,json=tailLines,proto3" json:"tail_lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsRequest) Reset() {
+	*x = LogsRequest{}
+	mi := &file_api_machine_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsRequest) ProtoMessage() {}
+
+func (x *LogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
+func (*LogsRequest) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LogsRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *LogsRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+func (x *LogsRequest) GetTailLines() int32 {
+	if x != nil {
+		return x.TailLines
+	}
+	return 0
+}
+
+type LogsResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Records []*LogRecord           `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
+	// Records that were overwritten before they could be sent, between those of
+	// the last response and these.
+	Lost          uint64 `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsResponse) Reset() {
+	*x = LogsResponse{}
+	mi := &file_api_machine_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsResponse) ProtoMessage() {}
+
+func (x *LogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
+func (*LogsResponse) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *LogsResponse) GetRecords() []*LogRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *LogsResponse) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+type LogRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TimeUnixNanos int64                  `protobuf:"varint,1,opt,name=time_unix_nanos,json=timeUnixNanos,proto3" json:"time_unix_nanos,omitempty"`
+	// "stdout" or "stderr".
+	Stream string `protobuf:"bytes,2,opt,name=stream,proto3" json:"stream,omitempty"`
+	// One line, without its end.
+	Text          []byte `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogRecord) Reset() {
+	*x = LogRecord{}
+	mi := &file_api_machine_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogRecord) ProtoMessage() {}
+
+func (x *LogRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogRecord.ProtoReflect.Descriptor instead.
+func (*LogRecord) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *LogRecord) GetTimeUnixNanos() int64 {
+	if x != nil {
+		return x.TimeUnixNanos
+	}
+	return 0
+}
+
+func (x *LogRecord) GetStream() string {
+	if x != nil {
+		return x.Stream
+	}
+	return ""
+}
+
+func (x *LogRecord) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
 var File_api_machine_proto protoreflect.FileDescriptor
 
 const file_api_machine_proto_rawDesc = "" +
@@ -667,7 +1143,43 @@ const file_api_machine_proto_rawDesc = "" +
 	"\x04LOST\x10\x06\":\n" +
 	"\x0eUpgradeRequest\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x16\n" +
-	"\x06sha256\x18\x02 \x01(\tR\x06sha2562\xff\x02\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha256\"G\n" +
+	"\x13ServiceListResponse\x120\n" +
+	"\bservices\x18\x01 \x03(\v2\x14.machine.ServiceInfoR\bservices\" \n" +
+	"\x0eServiceRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x84\x03\n" +
+	"\vServiceInfo\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
+	"\ahealthy\x18\x03 \x01(\bR\ahealthy\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1a\n" +
+	"\brestarts\x18\x05 \x01(\x04R\brestarts\x12\x1b\n" +
+	"\tlast_exit\x18\x06 \x01(\tR\blastExit\x12\x1b\n" +
+	"\toom_kills\x18\a \x01(\x04R\boomKills\x12\x1a\n" +
+	"\bcritical\x18\b \x01(\bR\bcritical\x12\x10\n" +
+	"\x03pid\x18\t \x01(\x03R\x03pid\x12!\n" +
+	"\fmemory_bytes\x18\n" +
+	" \x01(\x04R\vmemoryBytes\x12$\n" +
+	"\x0erss_anon_bytes\x18\r \x01(\x04R\frssAnonBytes\x12-\n" +
+	"\x06events\x18\v \x03(\v2\x15.machine.ServiceEventR\x06events\x12\x1f\n" +
+	"\vlast_output\x18\f \x03(\tR\n" +
+	"lastOutput\"d\n" +
+	"\fServiceEvent\x12&\n" +
+	"\x0ftime_unix_nanos\x18\x01 \x01(\x03R\rtimeUnixNanos\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"^\n" +
+	"\vLogsRequest\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
+	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x1d\n" +
+	"\n" +
+	"tail_lines\x18\x03 \x01(\x05R\ttailLines\"P\n" +
+	"\fLogsResponse\x12,\n" +
+	"\arecords\x18\x01 \x03(\v2\x12.machine.LogRecordR\arecords\x12\x12\n" +
+	"\x04lost\x18\x02 \x01(\x04R\x04lost\"_\n" +
+	"\tLogRecord\x12&\n" +
+	"\x0ftime_unix_nanos\x18\x01 \x01(\x03R\rtimeUnixNanos\x12\x16\n" +
+	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\fR\x04text2\xe1\x05\n" +
 	"\x0eMachineService\x123\n" +
 	"\aVersion\x12\x0e.machine.Empty\x1a\x18.machine.VersionResponse\x12N\n" +
 	"\rListResources\x12\x1d.machine.ListResourcesRequest\x1a\x1e.machine.ListResourcesResponse\x125\n" +
@@ -675,7 +1187,13 @@ const file_api_machine_proto_rawDesc = "" +
 	"\x06Reboot\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12*\n" +
 	"\bShutdown\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12'\n" +
 	"\x05Reset\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x122\n" +
-	"\aUpgrade\x12\x17.machine.UpgradeRequest\x1a\x0e.machine.EmptyB\x18Z\x16machined/api/machinepbb\x06proto3"
+	"\aUpgrade\x12\x17.machine.UpgradeRequest\x1a\x0e.machine.Empty\x12;\n" +
+	"\vServiceList\x12\x0e.machine.Empty\x1a\x1c.machine.ServiceListResponse\x12=\n" +
+	"\fServiceStart\x12\x17.machine.ServiceRequest\x1a\x14.machine.ServiceInfo\x12<\n" +
+	"\vServiceStop\x12\x17.machine.ServiceRequest\x1a\x14.machine.ServiceInfo\x12?\n" +
+	"\x0eServiceRestart\x12\x17.machine.ServiceRequest\x1a\x14.machine.ServiceInfo\x125\n" +
+	"\x04Logs\x12\x14.machine.LogsRequest\x1a\x15.machine.LogsResponse0\x01\x12.\n" +
+	"\fResetRuntime\x12\x0e.machine.Empty\x1a\x0e.machine.EmptyB\x18Z\x16machined/api/machinepbb\x06proto3"
 
 var (
 	file_api_machine_proto_rawDescOnce sync.Once
@@ -690,7 +1208,7 @@ func file_api_machine_proto_rawDescGZIP() []byte {
 }
 
 var file_api_machine_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_api_machine_proto_goTypes = []any{
 	(WatchEvent_Op)(0),            // 0: machine.WatchEvent.Op
 	(*Empty)(nil),                 // 1: machine.Empty
@@ -702,31 +1220,53 @@ var file_api_machine_proto_goTypes = []any{
 	(*WatchRequest)(nil),          // 7: machine.WatchRequest
 	(*WatchEvent)(nil),            // 8: machine.WatchEvent
 	(*UpgradeRequest)(nil),        // 9: machine.UpgradeRequest
+	(*ServiceListResponse)(nil),   // 10: machine.ServiceListResponse
+	(*ServiceRequest)(nil),        // 11: machine.ServiceRequest
+	(*ServiceInfo)(nil),           // 12: machine.ServiceInfo
+	(*ServiceEvent)(nil),          // 13: machine.ServiceEvent
+	(*LogsRequest)(nil),           // 14: machine.LogsRequest
+	(*LogsResponse)(nil),          // 15: machine.LogsResponse
+	(*LogRecord)(nil),             // 16: machine.LogRecord
 }
 var file_api_machine_proto_depIdxs = []int32{
 	5,  // 0: machine.ListResourcesResponse.entries:type_name -> machine.ResourceEntry
 	6,  // 1: machine.ResourceEntry.fields:type_name -> machine.KeyValue
 	0,  // 2: machine.WatchEvent.op:type_name -> machine.WatchEvent.Op
 	5,  // 3: machine.WatchEvent.entry:type_name -> machine.ResourceEntry
-	1,  // 4: machine.MachineService.Version:input_type -> machine.Empty
-	3,  // 5: machine.MachineService.ListResources:input_type -> machine.ListResourcesRequest
-	7,  // 6: machine.MachineService.Watch:input_type -> machine.WatchRequest
-	1,  // 7: machine.MachineService.Reboot:input_type -> machine.Empty
-	1,  // 8: machine.MachineService.Shutdown:input_type -> machine.Empty
-	1,  // 9: machine.MachineService.Reset:input_type -> machine.Empty
-	9,  // 10: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
-	2,  // 11: machine.MachineService.Version:output_type -> machine.VersionResponse
-	4,  // 12: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
-	8,  // 13: machine.MachineService.Watch:output_type -> machine.WatchEvent
-	1,  // 14: machine.MachineService.Reboot:output_type -> machine.Empty
-	1,  // 15: machine.MachineService.Shutdown:output_type -> machine.Empty
-	1,  // 16: machine.MachineService.Reset:output_type -> machine.Empty
-	1,  // 17: machine.MachineService.Upgrade:output_type -> machine.Empty
-	11, // [11:18] is the sub-list for method output_type
-	4,  // [4:11] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	12, // 4: machine.ServiceListResponse.services:type_name -> machine.ServiceInfo
+	13, // 5: machine.ServiceInfo.events:type_name -> machine.ServiceEvent
+	16, // 6: machine.LogsResponse.records:type_name -> machine.LogRecord
+	1,  // 7: machine.MachineService.Version:input_type -> machine.Empty
+	3,  // 8: machine.MachineService.ListResources:input_type -> machine.ListResourcesRequest
+	7,  // 9: machine.MachineService.Watch:input_type -> machine.WatchRequest
+	1,  // 10: machine.MachineService.Reboot:input_type -> machine.Empty
+	1,  // 11: machine.MachineService.Shutdown:input_type -> machine.Empty
+	1,  // 12: machine.MachineService.Reset:input_type -> machine.Empty
+	9,  // 13: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
+	1,  // 14: machine.MachineService.ServiceList:input_type -> machine.Empty
+	11, // 15: machine.MachineService.ServiceStart:input_type -> machine.ServiceRequest
+	11, // 16: machine.MachineService.ServiceStop:input_type -> machine.ServiceRequest
+	11, // 17: machine.MachineService.ServiceRestart:input_type -> machine.ServiceRequest
+	14, // 18: machine.MachineService.Logs:input_type -> machine.LogsRequest
+	1,  // 19: machine.MachineService.ResetRuntime:input_type -> machine.Empty
+	2,  // 20: machine.MachineService.Version:output_type -> machine.VersionResponse
+	4,  // 21: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
+	8,  // 22: machine.MachineService.Watch:output_type -> machine.WatchEvent
+	1,  // 23: machine.MachineService.Reboot:output_type -> machine.Empty
+	1,  // 24: machine.MachineService.Shutdown:output_type -> machine.Empty
+	1,  // 25: machine.MachineService.Reset:output_type -> machine.Empty
+	1,  // 26: machine.MachineService.Upgrade:output_type -> machine.Empty
+	10, // 27: machine.MachineService.ServiceList:output_type -> machine.ServiceListResponse
+	12, // 28: machine.MachineService.ServiceStart:output_type -> machine.ServiceInfo
+	12, // 29: machine.MachineService.ServiceStop:output_type -> machine.ServiceInfo
+	12, // 30: machine.MachineService.ServiceRestart:output_type -> machine.ServiceInfo
+	15, // 31: machine.MachineService.Logs:output_type -> machine.LogsResponse
+	1,  // 32: machine.MachineService.ResetRuntime:output_type -> machine.Empty
+	20, // [20:33] is the sub-list for method output_type
+	7,  // [7:20] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_api_machine_proto_init() }
@@ -740,7 +1280,7 @@ func file_api_machine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_machine_proto_rawDesc), len(file_api_machine_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,13 +24,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MachineService_Version_FullMethodName       = "/machine.MachineService/Version"
-	MachineService_ListResources_FullMethodName = "/machine.MachineService/ListResources"
-	MachineService_Watch_FullMethodName         = "/machine.MachineService/Watch"
-	MachineService_Reboot_FullMethodName        = "/machine.MachineService/Reboot"
-	MachineService_Shutdown_FullMethodName      = "/machine.MachineService/Shutdown"
-	MachineService_Reset_FullMethodName         = "/machine.MachineService/Reset"
-	MachineService_Upgrade_FullMethodName       = "/machine.MachineService/Upgrade"
+	MachineService_Version_FullMethodName        = "/machine.MachineService/Version"
+	MachineService_ListResources_FullMethodName  = "/machine.MachineService/ListResources"
+	MachineService_Watch_FullMethodName          = "/machine.MachineService/Watch"
+	MachineService_Reboot_FullMethodName         = "/machine.MachineService/Reboot"
+	MachineService_Shutdown_FullMethodName       = "/machine.MachineService/Shutdown"
+	MachineService_Reset_FullMethodName          = "/machine.MachineService/Reset"
+	MachineService_Upgrade_FullMethodName        = "/machine.MachineService/Upgrade"
+	MachineService_ServiceList_FullMethodName    = "/machine.MachineService/ServiceList"
+	MachineService_ServiceStart_FullMethodName   = "/machine.MachineService/ServiceStart"
+	MachineService_ServiceStop_FullMethodName    = "/machine.MachineService/ServiceStop"
+	MachineService_ServiceRestart_FullMethodName = "/machine.MachineService/ServiceRestart"
+	MachineService_Logs_FullMethodName           = "/machine.MachineService/Logs"
+	MachineService_ResetRuntime_FullMethodName   = "/machine.MachineService/ResetRuntime"
 )
 
 // MachineServiceClient is the client API for MachineService service.
@@ -59,6 +65,26 @@ type MachineServiceClient interface {
 	Reset(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
 	// Upgrade installs a bundle into the inactive slot. Role: os:admin.
 	Upgrade(ctx context.Context, in *UpgradeRequest, opts ...grpc.CallOption) (*Empty, error)
+	// ServiceList tells of the services in the order of their start.
+	// Role: os:reader.
+	ServiceList(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*ServiceListResponse, error)
+	// ServiceStart, ServiceStop and ServiceRestart return when the service is in
+	// the state that was asked for; DEADLINE_EXCEEDED, with what it is doing, when
+	// that takes longer than the call's deadline. A service that was stopped stays
+	// so until it is started, or the node is. Those that depend on it are stopped
+	// first. NOT_FOUND for an unknown service. Role: os:operator.
+	ServiceStart(ctx context.Context, in *ServiceRequest, opts ...grpc.CallOption) (*ServiceInfo, error)
+	ServiceStop(ctx context.Context, in *ServiceRequest, opts ...grpc.CallOption) (*ServiceInfo, error)
+	ServiceRestart(ctx context.Context, in *ServiceRequest, opts ...grpc.CallOption) (*ServiceInfo, error)
+	// Logs sends what a service has written, as far as the node has kept it, and
+	// with `follow` what it writes from then on. Containers of pods are services
+	// named pod/POD/CONTAINER here, and the node itself is "machined".
+	// Role: os:reader.
+	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogsResponse], error)
+	// ResetRuntime moves aside all that the container runtime has kept, images and
+	// containers included, and starts it anew. FAILED_PRECONDITION on a node that
+	// runs none. Role: os:admin.
+	ResetRuntime(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
 }
 
 type machineServiceClient struct {
@@ -148,6 +174,75 @@ func (c *machineServiceClient) Upgrade(ctx context.Context, in *UpgradeRequest, 
 	return out, nil
 }
 
+func (c *machineServiceClient) ServiceList(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*ServiceListResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ServiceListResponse)
+	err := c.cc.Invoke(ctx, MachineService_ServiceList_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *machineServiceClient) ServiceStart(ctx context.Context, in *ServiceRequest, opts ...grpc.CallOption) (*ServiceInfo, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ServiceInfo)
+	err := c.cc.Invoke(ctx, MachineService_ServiceStart_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *machineServiceClient) ServiceStop(ctx context.Context, in *ServiceRequest, opts ...grpc.CallOption) (*ServiceInfo, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ServiceInfo)
+	err := c.cc.Invoke(ctx, MachineService_ServiceStop_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *machineServiceClient) ServiceRestart(ctx context.Context, in *ServiceRequest, opts ...grpc.CallOption) (*ServiceInfo, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ServiceInfo)
+	err := c.cc.Invoke(ctx, MachineService_ServiceRestart_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *machineServiceClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MachineService_ServiceDesc.Streams[1], MachineService_Logs_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[LogsRequest, LogsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MachineService_LogsClient = grpc.ServerStreamingClient[LogsResponse]
+
+func (c *machineServiceClient) ResetRuntime(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Empty)
+	err := c.cc.Invoke(ctx, MachineService_ResetRuntime_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MachineServiceServer is the server API for MachineService service.
 // All implementations must embed UnimplementedMachineServiceServer
 // for forward compatibility.
@@ -174,6 +269,26 @@ type MachineServiceServer interface {
 	Reset(context.Context, *Empty) (*Empty, error)
 	// Upgrade installs a bundle into the inactive slot. Role: os:admin.
 	Upgrade(context.Context, *UpgradeRequest) (*Empty, error)
+	// ServiceList tells of the services in the order of their start.
+	// Role: os:reader.
+	ServiceList(context.Context, *Empty) (*ServiceListResponse, error)
+	// ServiceStart, ServiceStop and ServiceRestart return when the service is in
+	// the state that was asked for; DEADLINE_EXCEEDED, with what it is doing, when
+	// that takes longer than the call's deadline. A service that was stopped stays
+	// so until it is started, or the node is. Those that depend on it are stopped
+	// first. NOT_FOUND for an unknown service. Role: os:operator.
+	ServiceStart(context.Context, *ServiceRequest) (*ServiceInfo, error)
+	ServiceStop(context.Context, *ServiceRequest) (*ServiceInfo, error)
+	ServiceRestart(context.Context, *ServiceRequest) (*ServiceInfo, error)
+	// Logs sends what a service has written, as far as the node has kept it, and
+	// with `follow` what it writes from then on. Containers of pods are services
+	// named pod/POD/CONTAINER here, and the node itself is "machined".
+	// Role: os:reader.
+	Logs(*LogsRequest, grpc.ServerStreamingServer[LogsResponse]) error
+	// ResetRuntime moves aside all that the container runtime has kept, images and
+	// containers included, and starts it anew. FAILED_PRECONDITION on a node that
+	// runs none. Role: os:admin.
+	ResetRuntime(context.Context, *Empty) (*Empty, error)
 	mustEmbedUnimplementedMachineServiceServer()
 }
 
@@ -204,6 +319,24 @@ func (UnimplementedMachineServiceServer) Reset(context.Context, *Empty) (*Empty,
 }
 func (UnimplementedMachineServiceServer) Upgrade(context.Context, *UpgradeRequest) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method Upgrade not implemented")
+}
+func (UnimplementedMachineServiceServer) ServiceList(context.Context, *Empty) (*ServiceListResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ServiceList not implemented")
+}
+func (UnimplementedMachineServiceServer) ServiceStart(context.Context, *ServiceRequest) (*ServiceInfo, error) {
+	return nil, status.Error(codes.Unimplemented, "method ServiceStart not implemented")
+}
+func (UnimplementedMachineServiceServer) ServiceStop(context.Context, *ServiceRequest) (*ServiceInfo, error) {
+	return nil, status.Error(codes.Unimplemented, "method ServiceStop not implemented")
+}
+func (UnimplementedMachineServiceServer) ServiceRestart(context.Context, *ServiceRequest) (*ServiceInfo, error) {
+	return nil, status.Error(codes.Unimplemented, "method ServiceRestart not implemented")
+}
+func (UnimplementedMachineServiceServer) Logs(*LogsRequest, grpc.ServerStreamingServer[LogsResponse]) error {
+	return status.Error(codes.Unimplemented, "method Logs not implemented")
+}
+func (UnimplementedMachineServiceServer) ResetRuntime(context.Context, *Empty) (*Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetRuntime not implemented")
 }
 func (UnimplementedMachineServiceServer) mustEmbedUnimplementedMachineServiceServer() {}
 func (UnimplementedMachineServiceServer) testEmbeddedByValue()                        {}
@@ -345,6 +478,107 @@ func _MachineService_Upgrade_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MachineService_ServiceList_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Empty)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).ServiceList(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_ServiceList_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).ServiceList(ctx, req.(*Empty))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MachineService_ServiceStart_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ServiceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).ServiceStart(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_ServiceStart_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).ServiceStart(ctx, req.(*ServiceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MachineService_ServiceStop_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ServiceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).ServiceStop(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_ServiceStop_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).ServiceStop(ctx, req.(*ServiceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MachineService_ServiceRestart_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ServiceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).ServiceRestart(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_ServiceRestart_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).ServiceRestart(ctx, req.(*ServiceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MachineService_Logs_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(LogsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MachineServiceServer).Logs(m, &grpc.GenericServerStream[LogsRequest, LogsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MachineService_LogsServer = grpc.ServerStreamingServer[LogsResponse]
+
+func _MachineService_ResetRuntime_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Empty)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).ResetRuntime(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_ResetRuntime_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).ResetRuntime(ctx, req.(*Empty))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MachineService_ServiceDesc is the grpc.ServiceDesc for MachineService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -376,11 +610,36 @@ var MachineService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Upgrade",
 			Handler:    _MachineService_Upgrade_Handler,
 		},
+		{
+			MethodName: "ServiceList",
+			Handler:    _MachineService_ServiceList_Handler,
+		},
+		{
+			MethodName: "ServiceStart",
+			Handler:    _MachineService_ServiceStart_Handler,
+		},
+		{
+			MethodName: "ServiceStop",
+			Handler:    _MachineService_ServiceStop_Handler,
+		},
+		{
+			MethodName: "ServiceRestart",
+			Handler:    _MachineService_ServiceRestart_Handler,
+		},
+		{
+			MethodName: "ResetRuntime",
+			Handler:    _MachineService_ResetRuntime_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _MachineService_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Logs",
+			Handler:       _MachineService_Logs_Handler,
 			ServerStreams: true,
 		},
 	},

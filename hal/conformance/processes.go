@@ -43,15 +43,15 @@ func (s *statuses) all() []hal.ExitStatus {
 }
 
 // wait waits for n statuses, and then for a while for more.
-func (s *statuses) wait(t *testing.T, r ProcessesRig, n int) []hal.ExitStatus {
+func (s *statuses) wait(t *testing.T, advance func(), n int) []hal.ExitStatus {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); len(s.all()) < n; r.Advance() {
+	for deadline := time.Now().Add(10 * time.Second); len(s.all()) < n; advance() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d exit statuses after 10 s; want %d", len(s.all()), n)
 		}
 	}
 	for range 3 {
-		r.Advance()
+		advance()
 	}
 	return s.all()
 }
@@ -79,7 +79,7 @@ func exitCodes(t *testing.T, r ProcessesRig) {
 		var s statuses
 		pid, err := r.Processes.Start(run(r.Exit(code)), s.add)
 		must(t, "Start", err)
-		got := s.wait(t, r, 1)
+		got := s.wait(t, r.Advance, 1)
 		if want := []hal.ExitStatus{{PID: pid, Code: code}}; !slices.Equal(got, want) {
 			t.Errorf("exit %d was reported as %+v; want %+v", code, got, want)
 		}
@@ -93,7 +93,7 @@ func signalled(t *testing.T, r ProcessesRig) {
 		pid, err := r.Processes.Start(run(r.Sleep), s.add)
 		must(t, "Start", err)
 		expect(t, "Signal", r.Processes.Signal(pid, signal), nil)
-		got := s.wait(t, r, 1)
+		got := s.wait(t, r.Advance, 1)
 		if want := []hal.ExitStatus{{PID: pid, Signal: signal}}; !slices.Equal(got, want) {
 			t.Errorf("an end by signal %d was reported as %+v; want %+v", signal, got, want)
 		}
@@ -113,7 +113,7 @@ func stubborn(t *testing.T, r ProcessesRig) {
 		t.Fatalf("a process that ignores TERM ended: %+v", got)
 	}
 	expect(t, "Signal(KILL)", r.Processes.Signal(pid, sigKill), nil)
-	got := s.wait(t, r, 1)
+	got := s.wait(t, r.Advance, 1)
 	if want := []hal.ExitStatus{{PID: pid, Signal: sigKill}}; !slices.Equal(got, want) {
 		t.Errorf("KILL was reported as %+v; want %+v", got, want)
 	}

@@ -173,6 +173,18 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
+func TestCgroups(t *testing.T) {
+	conformance.Cgroups(t, func(*testing.T) conformance.CgroupsRig {
+		clock := fake.NewClock(y2026)
+		p := fake.NewProcesses(clock)
+		p.AddProgram("/bin/sleep", fake.Program{})
+		return conformance.CgroupsRig{
+			Cgroups: fake.NewCgroups(p), Processes: p, Base: "/test", Sleep: []string{"/bin/sleep"},
+			Advance: func() { clock.Advance(second); p.Step() },
+		}
+	})
+}
+
 func TestFaults(t *testing.T) {
 	l := &fake.Links{}
 	eth0 := l.Add(hal.Link{Name: "eth0"})

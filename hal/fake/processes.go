@@ -127,6 +127,21 @@ func (p *Processes) Signal(pid, signal int) error {
 	return nil
 }
 
+// SignalAll implements hal.Processes. It reaches all of them alone: they are a
+// process each.
+func (p *Processes) SignalAll(signal int) (int, error) {
+	if err := p.failing("SignalAll"); err != nil {
+		return 0, err
+	}
+	n := len(p.running)
+	for _, r := range p.running {
+		if err := p.Signal(r.PID, signal); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 // end plans the process's end, unless it ends earlier anyway.
 func (p *Process) end(at int64, status hal.ExitStatus) {
 	if p.ends < 0 || at < p.ends {

@@ -111,9 +111,12 @@ func needTool(t *testing.T, name string) string {
 }
 
 // guestKernel returns the kernel that machined ships for x86-64.
-func guestKernel(t *testing.T) string {
+func guestKernel(t *testing.T) string { return guestKernelOf(t, "amd64") }
+
+// guestKernelOf returns one of the kernels that machined ships.
+func guestKernelOf(t *testing.T, name string) string {
 	t.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gokrazy/kernel.amd64").Output()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gokrazy/kernel."+name).Output()
 	if err != nil || len(bytes.TrimSpace(dir)) == 0 {
 		t.Fatalf("find the kernel's module: %q, %v", dir, err)
 	}

@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 			_ = Host{ProcSys: "/proc/sys"}.SetSysctl("net.ipv6.conf."+links+".accept_dad", "0")
 		}
 		os.Exit(m.Run())
+	case "signalall":
+		os.Exit(signalAllChild())
 	case "reaper":
 		os.Exit(reaperChild())
 	default:

@@ -2,6 +2,12 @@ package linux
 
 import (
 	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -10,10 +16,17 @@ import (
 )
 
 // Processes is the real hal.Processes.
-type Processes struct{ reaper *Reaper }
+type Processes struct {
+	reaper *Reaper
+	// cgroups is where the hierarchy of cgroups is mounted.
+	cgroups string
+}
 
-// NewProcesses returns a driver whose exit statuses come from reaper.
-func NewProcesses(reaper *Reaper) *Processes { return &Processes{reaper: reaper} }
+// NewProcesses returns a driver whose exit statuses come from reaper, on the
+// hierarchy of cgroups that is mounted at that directory.
+func NewProcesses(reaper *Reaper, cgroups string) *Processes {
+	return &Processes{reaper: reaper, cgroups: cgroups}
+}
 
 // Start implements hal.Processes. It calls syscall.ForkExec and not os/exec,
 // whose own waiting would race with the reaper.
@@ -38,13 +51,80 @@ func (p *Processes) Start(spec hal.ProcessSpec, exited func(hal.ExitStatus)) (in
 	if spec.UID != 0 || spec.GID != 0 {
 		attr.Sys.Credential = &syscall.Credential{Uid: spec.UID, Gid: spec.GID}
 	}
-	pid, err := p.reaper.start(func() (int, error) {
-		return syscall.ForkExec(spec.Argv[0], spec.Argv, attr)
-	}, exited)
+	if spec.Cgroup != "" {
+		// The process begins in its cgroup: moved later, it could have left children
+		// and memory outside.
+		dir, err := syscall.Open(filepath.Join(p.cgroups, spec.Cgroup), syscall.O_DIRECTORY|syscall.O_CLOEXEC|unix.O_PATH, 0)
+		if err != nil {
+			return 0, fmt.Errorf("start %s in cgroup %s: %w", spec.Argv[0], spec.Cgroup, err)
+		}
+		defer syscall.Close(dir)
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, dir
+	}
+	pid, err := p.reaper.start(func() (int, error) { return fork(spec, attr) }, exited)
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
 	return pid, nil
+}
+
+// fork starts the process from a thread with the restrictions that the process
+// is to inherit, which are a thread's own and cannot be taken back. The thread
+// ends with the goroutine that is locked to it.
+func fork(spec hal.ProcessSpec, attr *syscall.ProcAttr) (pid int, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if spec.NoNewPrivs || spec.Bounded {
+			runtime.LockOSThread()
+			if err = restrict(spec); err != nil {
+				return
+			}
+			if spec.Bounded && spec.UID != 0 {
+				attr.Sys.AmbientCaps = capabilities(spec.Capabilities)
+			}
+		}
+		if pid, err = syscall.ForkExec(spec.Argv[0], spec.Argv, attr); err != nil || spec.OOMScoreAdj == 0 {
+			return
+		}
+		// One that has ended meanwhile, or a machine without /proc, needs none.
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(strconv.Itoa(spec.OOMScoreAdj)), 0)
+	}()
+	<-done
+	return pid, err
+}
+
+// lastCapability is more than any kernel has; the bits of a mask.
+const lastCapability = 63
+
+// restrict gives up for the calling thread what the process is not to have.
+func restrict(spec hal.ProcessSpec) error {
+	for c := uintptr(0); c <= lastCapability && spec.Bounded; c++ {
+		if spec.Capabilities>>c&1 == 1 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err == unix.EINVAL {
+			break // the kernel has no more
+		} else if err != nil {
+			return fmt.Errorf("give up capability %d: %w", c, err)
+		}
+	}
+	if !spec.NoNewPrivs {
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return nil
+}
+
+// capabilities lists the bits of a mask.
+func capabilities(mask uint64) []uintptr {
+	var out []uintptr
+	for ; mask != 0; mask &= mask - 1 {
+		out = append(out, uintptr(bits.TrailingZeros64(mask)))
+	}
+	return out
 }
 
 func fdOr(fd, null int) uintptr {
@@ -64,6 +144,54 @@ func (p *Processes) Signal(pid, signal int) error {
 		return fmt.Errorf("signal process group %d: %w", pid, err)
 	}
 	return nil
+}
+
+// SignalAll implements hal.Processes.
+func (p *Processes) SignalAll(signal int) (int, error) {
+	if pid := os.Getpid(); pid != 1 {
+		// It would end the session of whoever runs a test.
+		return 0, fmt.Errorf("signal all processes as process %d, not as PID 1: %w", pid, hal.ErrInvalid)
+	}
+	n, err := userProcesses("/proc")
+	if err != nil || n == 0 || signal == 0 {
+		return n, err
+	}
+	if err := unix.Kill(-1, unix.Signal(signal)); err != nil && err != unix.ESRCH {
+		return n, fmt.Errorf("signal all processes: %w", err)
+	}
+	return n, nil
+}
+
+// kernelThread is PF_KTHREAD of the flags in proc_pid_stat(5).
+const kernelThread = 0x00200000
+
+// userProcesses counts the processes beside PID 1: neither threads of the
+// kernel, nor those that have ended and wait to be reaped.
+func userProcesses(proc string) (int, error) {
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return 0, fmt.Errorf("count the processes: %w", err)
+	}
+	n := 0
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err != nil || pid == 1 {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		// The name is in parentheses and may have any character.
+		_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+		fields := strings.Fields(rest)
+		if len(fields) < 7 || fields[0] == "Z" || fields[0] == "X" {
+			continue
+		}
+		if flags, err := strconv.ParseUint(fields[6], 10, 64); err == nil && flags&kernelThread == 0 {
+			n++
+		}
+	}
+	return n, nil
 }
 
 var _ hal.Processes = (*Processes)(nil)

@@ -25,7 +25,7 @@ import (
 func newProcesses(t *testing.T) *Processes {
 	reaper := NewReaper()
 	t.Cleanup(reaper.Close)
-	return NewProcesses(reaper)
+	return NewProcesses(reaper, cgroupRoot)
 }
 
 func TestProcesses(t *testing.T) {

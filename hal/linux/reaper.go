@@ -16,13 +16,17 @@ import (
 // hands each exit status to whoever started that child. There is one a
 // program: a second wait4(-1), or os/exec beside it, would steal statuses.
 type Reaper struct {
-	// mu is held from before fork until the child is in waiting, and by the
-	// reaper from wait4 until it has looked the child up: a child that ends
-	// at once is never taken for an orphan.
+	// mu guards what follows. It is not held while a child is made: exec(2) may
+	// wait for a slow disk, and Signal must not.
 	mu      sync.Mutex
 	waiting map[int]func(hal.ExitStatus)
-	done    chan struct{}
-	signals chan os.Signal
+	// starting counts the starts under way. Meanwhile a child that nobody knows
+	// may be one of theirs, and is left alone until it is known: a child that
+	// ends at once is never taken for an orphan.
+	starting int
+	done     chan struct{}
+	signals  chan os.Signal
+	again    chan struct{} // reap, as after a signal
 }
 
 // NewReaper starts reaping.
@@ -32,6 +36,7 @@ func NewReaper() *Reaper {
 		done:    make(chan struct{}),
 		// One place is enough: SIGCHLDs merge anyway, and reap empties all.
 		signals: make(chan os.Signal, 1),
+		again:   make(chan struct{}, 1),
 	}
 	signal.Notify(r.signals, unix.SIGCHLD)
 	go r.run()
@@ -48,7 +53,14 @@ func (r *Reaper) Close() {
 func (r *Reaper) run() {
 	defer close(r.done)
 	r.reap() // what ended before the signal was asked for
-	for range r.signals {
+	for {
+		select {
+		case _, open := <-r.signals:
+			if !open {
+				return
+			}
+		case <-r.again:
+		}
 		r.reap()
 	}
 }
@@ -69,7 +81,10 @@ func (r *Reaper) reap() {
 func (r *Reaper) reapOne() (hal.ExitStatus, func(hal.ExitStatus), bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pid := endedChild()
+	pid := endedChild(unix.P_ALL, 0)
+	if _, ours := r.waiting[pid]; !ours && r.starting > 0 {
+		pid = r.endedOfOurs()
+	}
 	if pid <= 0 {
 		return hal.ExitStatus{}, nil, false
 	}
@@ -121,12 +136,23 @@ type childInfo struct {
 	_                  [128]byte
 }
 
-// endedChild returns the number of a child that has ended, without waiting for
-// it: it stays a zombie. 0 when there is none.
-func endedChild() int {
+// endedOfOurs returns the number of a child that has ended and is known, 0 when
+// there is none.
+func (r *Reaper) endedOfOurs() int {
+	for pid := range r.waiting {
+		if endedChild(unix.P_PID, pid) == pid {
+			return pid
+		}
+	}
+	return 0
+}
+
+// endedChild returns the number of a child that has ended, any or the one of
+// that number, without waiting for it: it stays a zombie. 0 when there is none.
+func endedChild(kind, number int) int {
 	var info childInfo
 	for {
-		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		err := unix.Waitid(kind, number, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -140,11 +166,21 @@ func endedChild() int {
 // start runs fork, which returns the new child's pid, and registers exited.
 func (r *Reaper) start(fork func() (int, error), exited func(hal.ExitStatus)) (int, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.starting++
+	r.mu.Unlock()
 	pid, err := fork()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.starting--
+	if err == nil {
+		r.waiting[pid] = exited
+	}
+	select {
+	case r.again <- struct{}{}: // for what was left alone meanwhile
+	default:
+	}
 	if err != nil {
 		return 0, err
 	}
-	r.waiting[pid] = exited
 	return pid, nil
 }

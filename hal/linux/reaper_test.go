@@ -52,7 +52,7 @@ func reaperChild() int {
 	reaper := NewReaper()
 	defer reaper.Close()
 	var s storm
-	s.start(NewProcesses(reaper))
+	s.start(NewProcesses(reaper, ""))
 	for deadline := time.Now().Add(20 * time.Second); !s.calm(reaper) && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -71,38 +71,6 @@ func (d *decoder) time(v value) Time {
 	}
 }
 
-func (d *decoder) runtime(v value) Runtime {
-	o := d.object(v, "disabled", "binary", "socket", "config_path")
-	return Runtime{
-		Disabled: d.boolean(o.get("disabled"), false),
-		Binary:   scalar(d, o.get("binary"), "/usr/bin/containerd", parsePath),
-		Socket:   scalar(d, o.get("socket"), "/run/containerd/containerd.sock", parseSocket),
-		// The root is read-only, so that the default is below /run.
-		ConfigPath: scalar(d, o.get("config_path"), "/run/containerd/config.toml", parsePath),
-	}
-}
-
-func (d *decoder) pods(v value) []Pod {
-	var out []Pod
-	seen := names{}
-	for _, item := range d.list(v) {
-		o := d.object(item, "name", "image", "command", "args", "host_network")
-		name := d.need(o, "name")
-		p := Pod{
-			Name:        scalar(d, name, "", parseID),
-			Image:       scalar(d, d.need(o, "image"), "", parseImage),
-			Command:     scalars(d, o.get("command"), parseArgument),
-			Args:        scalars(d, o.get("args"), parseArgument),
-			HostNetwork: d.boolean(o.get("host_network"), false),
-		}
-		if p.Name != "" {
-			seen.add(d, name, "pod", p.Name)
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
 // names finds repeated names; it maps each to the line of its first place.
 type names map[string]int
 

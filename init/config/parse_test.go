@@ -63,7 +63,7 @@ func TestFoundingExample(t *testing.T) {
 		Command:   []string{"/usr/bin/kubelet", "--node-name", "node-1"},
 		DependsOn: []string{ContainerdID},
 		Restart:   RestartAlways,
-		StopGrace: 10e9,
+		StopGrace: 10e9, NoNewPrivs: true,
 	}
 	if got := c.Machine.Services; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("services = %+v; want %+v", got, want)
@@ -116,15 +116,13 @@ func TestAnchorsWork(t *testing.T) {
 
 // Each warning's place is that of the field's name.
 func TestWarnings(t *testing.T) {
-	const text = "machine:\n  hostname: a\n  services:\n  - id: a\n    command: [/a]\n    critical: true\n    gates: [time]\n  time: {servers: [a.example]}\n  runtime: {disabled: true}\n  pods:\n"
+	const text = "machine:\n  hostname: a\n  services:\n  - id: a\n    command: [/a]\n    critical: true\n    gates: [time]\n  upgrade: {auto_rollback: true}\n  time: {servers: [a.example]}\n  runtime: {disabled: true}\n  pods:\n"
 	_, warnings, err := Parse("f.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"f.yaml:6:5: machine.services[0].critical: this version does not act on this field; it has no effect",
-		"f.yaml:7:5: machine.services[0].gates: this version does not act on this field; it has no effect",
-		"f.yaml:9:3: machine.runtime: this version does not act on this field; it has no effect",
+		"f.yaml:8:3: machine.upgrade: this version does not act on this field; it has no effect",
 	}
 	if got := warnings.Lines(); !reflect.DeepEqual(got, want) {
 		t.Errorf("warnings = %q; want %q", got, want)

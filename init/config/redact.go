@@ -15,7 +15,7 @@ import (
 const redacted = "***"
 
 // Redact returns the config in data with its secrets (the psk of a wifi
-// network) replaced by "***" and everything else as it was, comments included.
+// network, the password of a registry) replaced by "***" and everything else as it was, comments included.
 // A secret that spans lines costs the layout, never the secrecy.
 //
 // Data that is not one YAML document is refused with Errors: what cannot be
@@ -51,7 +51,7 @@ func secrets(root *yaml.Node) []*yaml.Node {
 // findSecrets looks at any depth: a psk under a misspelt parent is a secret too.
 func findSecrets(n *yaml.Node, seen map[*yaml.Node]bool) {
 	for i, child := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && target(n.Content[i-1]).Value == "psk" {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && isSecret(target(n.Content[i-1]).Value) {
 			if s := target(child); !isNull(s) {
 				seen[s] = true
 			}
@@ -60,6 +60,8 @@ func findSecrets(n *yaml.Node, seen map[*yaml.Node]bool) {
 		findSecrets(child, seen)
 	}
 }
+
+func isSecret(field string) bool { return field == "psk" || field == "password" }
 
 // redactInPlace cuts the secrets out of the text, and reads the result back
 // before it vouches for it.

@@ -9,6 +9,7 @@ func TestRedact(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"none", "machine: {} # note\n", "machine: {} # note\n"},
 		{"plain", "a:\n  psk: correct horse  # note\n  b: 1\n", "a:\n  psk: \"***\"  # note\n  b: 1\n"},
+		{"password", "registries: [{host: a, username: b, password: c d}]\n", "registries: [{host: a, username: b, password: \"***\"}]\n"},
 		{"plain with hash", "psk: correct#horse # note\n", "psk: \"***\" # note\n"},
 		{"quotes inside", "psk: 'it''s, \"so\"' # note\n", "psk: \"***\" # note\n"},
 		{"escapes inside", `{psk: "a\"b\\", c: d}`, `{psk: "***", c: d}`},

@@ -23,7 +23,7 @@ func (d *decoder) services(v value, runtimeDisabled bool) []Service {
 	var out []Service
 	for _, item := range d.list(v) {
 		o := d.object(item, "id", "command", "depends_on", "restart", "stop_grace_secs", "env",
-			"user", "working_dir", "probe", "limits", "gates", "critical")
+			"user", "working_dir", "probe", "limits", "gates", "volumes", "capabilities", "no_new_privs", "log_bytes", "critical")
 		id := d.need(o, "id")
 		dependsOn := d.list(o.get("depends_on"))
 		s := d.service(o, id, dependsOn)
@@ -53,7 +53,12 @@ func (d *decoder) service(o object, id value, dependsOn []value) Service {
 		Probe:      d.probe(o.get("probe")),
 		Limits:     d.limits(o.get("limits")),
 		Gates:      scalars(d, o.get("gates"), oneOf[Gate](gateNames())),
+		Volumes:    scalars(d, o.get("volumes"), parseVolume),
 		Critical:   d.boolean(o.get("critical"), false),
+
+		Capabilities: d.capabilities(o.get("capabilities")),
+		NoNewPrivs:   d.boolean(o.get("no_new_privs"), true),
+		LogBytes:     scalar(d, o.get("log_bytes"), 0, parseLogBytes),
 	}
 }
 
@@ -181,13 +186,14 @@ func parseGRPCTarget(s string) (string, error) {
 }
 
 func (d *decoder) limits(v value) Limits {
-	o := d.object(v, "memory_max", "memory_high", "cpu_weight", "cpu_max", "pids_max")
+	o := d.object(v, "memory_max", "memory_high", "cpu_weight", "cpu_max", "pids_max", "io_weight")
 	l := Limits{
 		MemoryMax:  scalar(d, o.get("memory_max"), 0, parseMemory),
 		MemoryHigh: scalar(d, o.get("memory_high"), 0, parseMemory),
 		CPUWeight:  int(d.integer(o.get("cpu_weight"), 0, 1, 10000)),
 		CPUMax:     scalar(d, o.get("cpu_max"), CPUMax{}, parseCPUMax),
 		PIDsMax:    int(d.integer(o.get("pids_max"), 0, 1, 4194304)),
+		IOWeight:   int(d.integer(o.get("io_weight"), 0, 1, 10000)),
 	}
 	if l.MemoryMax > 0 && l.MemoryHigh > l.MemoryMax {
 		high := o.get("memory_high")

@@ -78,6 +78,15 @@ type Service struct {
 	Limits Limits
 	// Gates holds what must be true of the node before the start.
 	Gates []Gate
+	// Volumes holds the volumes that must be mounted: VolumeState,
+	// VolumeEphemeral.
+	Volumes []string
+	// Capabilities are what the service keeps, nil for all of its user's.
+	Capabilities *CapabilitySet
+	// NoNewPrivs keeps it from gaining more by what it executes.
+	NoNewPrivs bool
+	// LogBytes is the size of its ring of output, 0 for the default.
+	LogBytes ByteSize
 	// Critical services decide whether an upgrade is kept.
 	Critical bool
 }
@@ -112,6 +121,8 @@ type Limits struct {
 	CPUWeight int
 	CPUMax    CPUMax
 	PIDsMax   int
+	// IOWeight is 1 to 10000; the kernel's default is 100.
+	IOWeight int
 }
 
 // CPUMax lets a cgroup run for Quota in each Period. A zero Quota is no limit.
@@ -166,23 +177,6 @@ type Time struct {
 	// Servers are host or host:port; none means the built-in ones.
 	Servers  []string
 	Disabled bool
-}
-
-// Runtime is the container runtime that machined runs as ContainerdID.
-type Runtime struct {
-	Disabled   bool
-	Binary     string
-	Socket     string
-	ConfigPath string
-}
-
-// Pod is one pod with one container.
-type Pod struct {
-	Name        string
-	Image       string
-	Command     []string
-	Args        []string
-	HostNetwork bool
 }
 
 // Logs says where logs go beside the rings on the node.

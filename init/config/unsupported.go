@@ -5,14 +5,7 @@ package config
 // indexes are left out: `[]` stands for any.
 func notActedOn(pattern string) bool {
 	switch pattern {
-	case "machine.services[].probe",
-		"machine.services[].limits",
-		"machine.services[].gates",
-		"machine.services[].critical",
-		"machine.network.interfaces[].wifi",
-		"machine.runtime",
-		"machine.pods",
-		"machine.logs.sinks",
+	case "machine.network.interfaces[].wifi",
 		"machine.upgrade":
 		return true
 	}

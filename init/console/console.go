@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +20,7 @@ const queueLines = 512
 type Log struct {
 	sinceBoot func() int64
 	outs      []*out
+	follower  atomic.Pointer[func(component, sentence string)]
 }
 
 // out is one console and the lines that wait for it.
@@ -47,8 +49,21 @@ func New(sinceBoot func() int64, writers ...io.Writer) *Log {
 // Line breaks inside of it become visible, so that what a payload prints can
 // not pose as a line of another component.
 func (l *Log) Printf(component, format string, args ...any) {
+	sentence := l.Output(component, format, args...)
+	if f := l.follower.Load(); f != nil {
+		(*f)(component, sentence)
+	}
+}
+
+// Follow has f called with each line of Printf from now on, by its caller.
+func (l *Log) Follow(f func(component, sentence string)) { l.follower.Store(&f) }
+
+// Output is Printf for what a payload has printed, which is not machined's own
+// log. It returns the sentence as it is shown.
+func (l *Log) Output(component, format string, args ...any) string {
 	sentence := strings.ReplaceAll(strings.TrimRight(fmt.Sprintf(format, args...), "\n"), "\n", " | ")
-	line := l.format(strings.Map(printable, component), strings.Map(printable, sentence))
+	sentence = strings.Map(printable, sentence)
+	line := l.format(strings.Map(printable, component), sentence)
 	for _, o := range l.outs {
 		select {
 		case o.lines <- line:
@@ -58,6 +73,7 @@ func (l *Log) Printf(component, format string, args ...any) {
 			o.mu.Unlock()
 		}
 	}
+	return sentence
 }
 
 func (l *Log) format(component, sentence string) string {

@@ -167,3 +167,18 @@ func TestManyWriters(t *testing.T) {
 }
 
 var _ io.Writer = (*screen)(nil)
+
+// TestFollow: machined's own log is followed as it is shown, and what payloads
+// print is not in it.
+func TestFollow(t *testing.T) {
+	var s screen
+	l := New(at(1), &s)
+	var got []string
+	l.Follow(func(component, sentence string) { got = append(got, component+": "+sentence) })
+	l.Printf("boot", "one\ntwo\x1b")
+	l.Output("web", "mine")
+	l.Flush(soon)
+	if want := []string{"boot: one | two?"}; len(got) != 1 || got[0] != want[0] || !strings.Contains(s.String(), "web: mine\n") {
+		t.Errorf("followed %q of %q; want %q", got, s.String(), want)
+	}
+}

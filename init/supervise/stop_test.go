@@ -12,7 +12,7 @@ func TestStopOrder(t *testing.T) {
 	r := newRig(t, Service{ID: "db", StopGrace: 5 * second}, Service{ID: "app", DependsOn: []string{"db"}, StopGrace: 10 * second})
 	r.processes.AddProgram("/bin/app", fake.Program{StopDelay: 3 * second})
 	r.step()
-	r.s.Stop()
+	r.s.Stop(never)
 	if next := r.step(); next != 10*second {
 		t.Errorf("Step = %d; want the end of app's grace at %d", next, 10*second)
 	}
@@ -44,7 +44,7 @@ func TestGraceExpires(t *testing.T) {
 	r.processes.AddProgram("/bin/app", fake.Program{IgnoreTerm: true})
 	r.step()
 	p := r.find("app")
-	r.s.Stop()
+	r.s.Stop(never)
 	r.run(10*second - 1)
 	r.want("app", Stopping, "asked to end")
 	r.clock.Advance(1)
@@ -65,7 +65,7 @@ func TestNoGrace(t *testing.T) {
 	r := newRig(t, Service{ID: "app"})
 	r.processes.AddProgram("/bin/app", fake.Program{IgnoreTerm: true})
 	r.step()
-	r.s.Stop()
+	r.s.Stop(never)
 	r.run(1)
 	if !r.s.Done() {
 		t.Error("Done() = false for a service without grace; want it killed at once")
@@ -78,7 +78,7 @@ func TestUnkillable(t *testing.T) {
 	r := newRig(t, Service{ID: "app", StopGrace: second})
 	r.processes.AddProgram("/bin/app", fake.Program{Unkillable: true})
 	r.step()
-	r.s.Stop()
+	r.s.Stop(never)
 	r.run(2 * second)
 	if next := r.step(); next != never || r.s.Done() {
 		t.Errorf("Step = %d, Done() = %v; want never, false", next, r.s.Done())
@@ -95,7 +95,7 @@ func TestStopLooksPastTheDead(t *testing.T) {
 	r.step()
 	r.exit("proxy", hal.ExitStatus{})
 	r.step()
-	r.s.Stop()
+	r.s.Stop(never)
 	r.run(4 * second)
 	r.want("db", Running, "running")
 	r.run(2 * second)
@@ -108,7 +108,7 @@ func TestEndsWhileWaitingToStop(t *testing.T) {
 	r := newRig(t, Service{ID: "db"}, Service{ID: "app", DependsOn: []string{"db"}, StopGrace: 10 * second})
 	r.processes.AddProgram("/bin/app", fake.Program{StopDelay: 5 * second})
 	r.step()
-	r.s.Stop()
+	r.s.Stop(never)
 	r.step()
 	r.exit("db", hal.ExitStatus{Code: 1})
 	r.run(20 * second)
@@ -123,7 +123,7 @@ func TestEndsWhileWaitingToStop(t *testing.T) {
 func TestGroupGone(t *testing.T) {
 	r := newRig(t, Service{ID: "app", StopGrace: second})
 	r.step()
-	r.s.Stop()
+	r.s.Stop(never)
 	r.processes.Fail("Signal", 1, hal.ErrNotFound)
 	r.step()
 	r.want("app", Stopping, "asked to end (not found)")
@@ -140,14 +140,15 @@ func TestGroupGone(t *testing.T) {
 func TestStrayExits(t *testing.T) {
 	r := newRig(t, Service{ID: "once", Restart: Never}, Service{ID: "app"}, Service{ID: "late", DependsOn: []string{"absent"}})
 	r.step()
-	old := r.find("app").PID
+	old := r.s.units[1].run
 	r.exit("app", hal.ExitStatus{Code: 1})
 	r.exit("once", hal.ExitStatus{})
 	r.step()
 	r.run(5 * second)
 	pid := r.find("app").PID
-	for _, e := range []hal.ExitStatus{{PID: old, Code: 1}, {PID: old, Code: 1}, {PID: 4711, Signal: 9}, {PID: 0, Code: 1}, {PID: -1}} {
-		r.s.exited(e)
+	for range 2 {
+		r.s.exited(old, hal.ExitStatus{PID: old.pid, Code: 1})
+		r.s.exited(&attempt{}, hal.ExitStatus{PID: 4711, Signal: 9})
 		r.step()
 	}
 	r.run(5 * second)
@@ -156,12 +157,12 @@ func TestStrayExits(t *testing.T) {
 	}
 	r.want("app", Running, "running")
 	r.want("once", Finished, "exited with code 0")
-	r.want("late", Waiting, "waiting for absent, which this node does not run")
+	r.want("late", Skipped, "waiting for absent, which this node does not run")
 
 	// One that ends, and whose status comes twice at once.
-	e := hal.ExitStatus{PID: pid, Code: 7}
+	e, run := hal.ExitStatus{PID: pid, Code: 7}, r.s.units[1].run
 	r.exit("app", e)
-	r.s.exited(e)
+	r.s.exited(run, e)
 	r.step()
 	r.want("app", Waiting, "exited with code 7; starting again after 2 s")
 }
@@ -173,7 +174,8 @@ func TestExitBeforeStartReturns(t *testing.T) {
 	quick := &quickProcesses{Processes: fake.NewProcesses(clock)}
 	quick.AddProgram("/bin/app", fake.Program{})
 	kicks := 0
-	s := New(quick, []Service{{ID: "app", Command: []string{"/bin/app"}, Restart: Never}}, func(string) int { return -1 }, func() { kicks++ })
+	s := New(Drivers{Processes: quick, Jobs: promptJobs{fake.NewJobs(clock)}, Kick: func() { kicks++ }},
+		[]Service{{ID: "app", Command: []string{"/bin/app"}, Restart: Never}})
 	s.Step(0)
 	if kicks != 1 {
 		t.Errorf("%d kicks; want 1, or the loop would sleep on", kicks)

@@ -7,6 +7,7 @@ import (
 	"machined/reconcile"
 	"machined/reconcile/block"
 	"machined/reconcile/network"
+	"machined/reconcile/runtime"
 	"machined/reconcile/timesync"
 )
 
@@ -23,6 +24,7 @@ type Drivers struct {
 	Mounts      hal.Mounts
 	Files       hal.Files
 	Jobs        hal.Jobs
+	CRI         hal.CRI // nil on a node that runs no containers
 }
 
 // Settings are a machine config in the words of the core.
@@ -30,6 +32,7 @@ type Settings struct {
 	Network network.Settings
 	Block   block.Settings
 	Time    timesync.Settings
+	Runtime runtime.Settings
 }
 
 // Places say where things are on the node.
@@ -63,6 +66,18 @@ type Node struct {
 	Floor int64
 	// Seed spreads retries.
 	Seed uint64
+	// Pods is what the pods need of the node beside the CRI; see the fields of
+	// runtime.Pods and runtime.Importer.
+	Pods Pods
+}
+
+// Pods are the surroundings of pods.
+type Pods struct {
+	LogDir  string
+	Prepare func(*runtime.Pod) error
+	Check   func(p runtime.Probe, address string) error
+	Bundles func() ([]runtime.Bundle, error)
+	Marker  string
 }
 
 // Names of files on STATE.
@@ -76,7 +91,7 @@ const (
 func (n *Node) Controllers() []reconcile.Controller {
 	settings := func() *network.Settings { return &n.Settings().Network }
 	places := append([]block.Place{{Volume: block.State, Target: n.State}, {Volume: block.Ephemeral, Target: n.Ephemeral}}, n.Others...)
-	return []reconcile.Controller{
+	controllers := []reconcile.Controller{
 		&network.Observe{Links: n.Links},
 		&network.DHCP{
 			Client: n.DHCP, Files: n.Files, Jobs: n.Jobs, Hostname: n.Hostname, Run: n.Leases, Seed: n.Seed,
@@ -98,5 +113,21 @@ func (n *Node) Controllers() []reconcile.Controller {
 			Clock:    n.Clock, NTP: n.NTP, Jobs: n.Jobs, Floor: n.Floor, Seed: n.Seed,
 		},
 		&timesync.Keep{Clock: n.Clock, Files: n.Files, Jobs: n.Jobs, Path: func() string { return n.OnState(ClockName) }},
+	}
+	if n.CRI != nil {
+		controllers = append(controllers, n.containers()...)
+	}
+	return controllers
+}
+
+func (n *Node) containers() []reconcile.Controller {
+	settings := func() *runtime.Settings { return &n.Settings().Runtime }
+	return []reconcile.Controller{
+		&runtime.Status{Settings: settings, CRI: n.CRI, Jobs: n.Jobs},
+		&runtime.Pods{
+			Settings: settings, CRI: n.CRI, Jobs: n.Jobs, LogDir: n.Pods.LogDir, Prepare: n.Pods.Prepare, Check: n.Pods.Check,
+			Images: &runtime.Importer{Bundles: n.Pods.Bundles, Files: n.Files, Marker: n.Pods.Marker},
+		},
+		&runtime.Collect{Settings: settings, CRI: n.CRI, Jobs: n.Jobs},
 	}
 }

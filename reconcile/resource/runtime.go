@@ -20,8 +20,17 @@ func (s MachineConfig) Fields() []Field {
 type ServiceStatus struct {
 	ServiceID string
 	State     string
-	Healthy   bool
+	Healthy   bool // what those who depend on it wait for
 	Message   string
+	Restarts  uint64 // after its first start
+	// FailuresInRow are those without a minute of running between them.
+	FailuresInRow uint64
+	LastExit      string // how its process ended last
+	LastOutput    string // what a process that failed printed last
+	OOMKills      uint64 // of its processes, for want of memory
+	Critical      bool   // it decides whether an upgrade is kept
+	SinceNS       int64  // when the state or the health changed, after boot
+	PID           int64  // of its process, 0 for none
 }
 
 func (ServiceStatus) Kind() Kind { return ServiceStatusKind }
@@ -34,6 +43,14 @@ func (s ServiceStatus) Fields() []Field {
 		{"state", s.State},
 		{"healthy", flag(s.Healthy)},
 		{"message", s.Message},
+		{"restarts", count(s.Restarts)},
+		{"failures_in_row", count(s.FailuresInRow)},
+		{"last_exit", s.LastExit},
+		{"last_output", s.LastOutput},
+		{"oom_kills", count(s.OOMKills)},
+		{"critical", flag(s.Critical)},
+		{"since", seconds(s.SinceNS)},
+		{"pid", number(s.PID)},
 	}
 }
 
@@ -45,6 +62,9 @@ type MemoryStatus struct {
 	RSSAnonKB      uint64 // of machined: can not be evicted
 	RSSFileKB      uint64 // of machined: pages of its program, evictable
 	WakeUps        uint64 // of machined's threads since its start
+	CPUMS          uint64 // of machined since its start, in milliseconds
+	Goroutines     uint64 // of machined
+	OpenFiles      uint64 // of machined
 }
 
 func (MemoryStatus) Kind() Kind { return MemoryStatusKind }
@@ -58,6 +78,9 @@ func (s MemoryStatus) Fields() []Field {
 		{"rss_anon_kb", count(s.RSSAnonKB)},
 		{"rss_file_kb", count(s.RSSFileKB)},
 		{"wake_ups", count(s.WakeUps)},
+		{"cpu_ms", count(s.CPUMS)},
+		{"goroutines", count(s.Goroutines)},
+		{"open_files", count(s.OpenFiles)},
 	}
 }
 
@@ -86,6 +109,9 @@ type RuntimeStatus struct {
 	Ready   bool
 	Name    string
 	Version string
+	// NetworkReady says that pods with a network of their own can be run.
+	NetworkReady bool
+	Message      string // why it is not ready
 }
 
 func (RuntimeStatus) Kind() Kind { return RuntimeStatusKind }
@@ -93,16 +119,23 @@ func (s RuntimeStatus) Key() Key { return Named(s.Name) }
 
 // Fields implements Resource.
 func (s RuntimeStatus) Fields() []Field {
-	return []Field{{"ready", flag(s.Ready)}, {"name", s.Name}, {"version", s.Version}}
+	return []Field{
+		{"ready", flag(s.Ready)}, {"name", s.Name}, {"version", s.Version},
+		{"network_ready", flag(s.NetworkReady)}, {"message", s.Message},
+	}
 }
 
 // PodStatus is a pod as observed.
 type PodStatus struct {
 	Name        string
 	Phase       string
-	ContainerID string
-	PodIP       string
+	ContainerID string // of its first container
+	PodIP       string // "" on the host's network
 	Message     string
+	// Ready says that all of its containers run, and are well if they are
+	// probed.
+	Ready    bool
+	Restarts uint64 // of all of its containers
 }
 
 func (PodStatus) Kind() Kind { return PodStatusKind }
@@ -112,6 +145,7 @@ func (s PodStatus) Key() Key { return Named(s.Name) }
 func (s PodStatus) Fields() []Field {
 	return []Field{
 		{"name", s.Name}, {"phase", s.Phase}, {"container_id", s.ContainerID}, {"pod_ip", s.PodIP}, {"message", s.Message},
+		{"ready", flag(s.Ready)}, {"restarts", count(s.Restarts)},
 	}
 }
 

@@ -137,12 +137,21 @@ func (m *machine) waitOff(t *testing.T) {
 	}
 }
 
+// printed is what the console has shown so far.
+func (m *machine) printed() string {
+	b, err := os.ReadFile(m.console.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
 // waitConsole waits until the console has shown text.
 func (m *machine) waitConsole(t *testing.T, text string) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
-		if b, err := os.ReadFile(m.console.Name()); err == nil && strings.Contains(string(b), text) {
+		if strings.Contains(m.printed(), text) {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -56,9 +56,12 @@ func TestKeepMin(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	var out strings.Builder
-	figures{memTotal: 1, memAvailable: 2, bareAvailable: 3, rssAnon: 4, rssFile: 5, bareInit: 6500 * time.Millisecond, apiReady: 7 * time.Second, slotBytes: 8}.print(&out)
+	figures{memTotal: 1, memAvailable: 2, bareAvailable: 3, rssAnon: 4, rssFile: 5, bareInit: 6500 * time.Millisecond, apiReady: 7 * time.Second, slotBytes: 8,
+		runtimeAvailable: 9, podAvailable: 10, containerdAnon: 11, runtimeReady: 12 * time.Second, wakeUps: 1.3, cpuPercent: 0.14}.print(&out)
 	const want = "mem_total_kb=1\nmem_available_kb=2\nbare_available_kb=3\nmachined_rss_anon_kb=4\nmachined_rss_file_kb=5\n" +
-		"bare_init_s=6.50\napi_ready_s=7.00\nslot_bytes=8\n"
+		"bare_init_s=6.50\napi_ready_s=7.00\nslot_bytes=8\n" +
+		"mem_available_runtime_kb=9\nmem_available_pod_kb=10\ncontainerd_rss_anon_kb=11\n" +
+		"runtime_ready_s=12.00\nmachined_wakeups_per_s=1.30\nmachined_cpu_percent=0.14\n"
 	if out.String() != want {
 		t.Errorf("print() = %q; want %q", out.String(), want)
 	}

@@ -55,12 +55,56 @@ type figures struct {
 	rssAnon, rssFile                      int64
 	bareInit, apiReady                    time.Duration // since QEMU was started
 	slotBytes                             int64
+	// With a container runtime that is ready, and with one pod.
+	runtimeAvailable, podAvailable, containerdAnon int64
+	runtimeReady                                   time.Duration // since QEMU was started
+	// Of machined at rest, with the runtime.
+	wakeUps    float64 // a second
+	cpuPercent float64 // of one core
 }
 
 func (f figures) print(w io.Writer) {
 	fmt.Fprintf(w, "mem_total_kb=%d\nmem_available_kb=%d\nbare_available_kb=%d\n", f.memTotal, f.memAvailable, f.bareAvailable)
 	fmt.Fprintf(w, "machined_rss_anon_kb=%d\nmachined_rss_file_kb=%d\n", f.rssAnon, f.rssFile)
 	fmt.Fprintf(w, "bare_init_s=%.2f\napi_ready_s=%.2f\nslot_bytes=%d\n", f.bareInit.Seconds(), f.apiReady.Seconds(), f.slotBytes)
+	fmt.Fprintf(w, "mem_available_runtime_kb=%d\nmem_available_pod_kb=%d\ncontainerd_rss_anon_kb=%d\n", f.runtimeAvailable, f.podAvailable, f.containerdAnon)
+	fmt.Fprintf(w, "runtime_ready_s=%.2f\nmachined_wakeups_per_s=%.2f\nmachined_cpu_percent=%.2f\n", f.runtimeReady.Seconds(), f.wakeUps, f.cpuPercent)
+}
+
+// nodes are what is booted: without a container runtime, with one, and with a
+// pod on it.
+type nodes struct {
+	plain, runtime, pod *lab.Node
+}
+
+func buildNodes(store, dir string) (n nodes, err error) {
+	b, ok := board.ByName(boardName)
+	if !ok {
+		return n, fmt.Errorf("the table of boards lacks %s", boardName)
+	}
+	_, image, err := lab.Guest(dir, b)
+	if err != nil {
+		return n, err
+	}
+	const head = "machine:\n  hostname: " + lab.Hostname + "\n"
+	for _, o := range []struct {
+		name, config string
+		containers   []string
+		to           **lab.Node
+	}{
+		{"plain", head + "  runtime: {disabled: true}\n", nil, &n.plain},
+		{"runtime", head, nil, &n.runtime},
+		{"pod", head + "  pods: [{name: guest, image: " + lab.GuestImage + ", args: [wait]}]\n", []string{image}, &n.pod},
+	} {
+		sub := filepath.Join(dir, o.name)
+		if err := os.Mkdir(sub, 0o755); err != nil {
+			return n, err
+		}
+		if *o.to, err = lab.Build(lab.Options{Board: b, Parts: store, Dir: sub, Config: []byte(o.config), Containers: o.containers}); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 func measure(store string, rounds int, stderr io.Writer) (figures, error) {
@@ -69,11 +113,7 @@ func measure(store string, rounds int, stderr io.Writer) (figures, error) {
 		return figures{}, err
 	}
 	defer os.RemoveAll(dir)
-	b, ok := board.ByName(boardName)
-	if !ok {
-		return figures{}, fmt.Errorf("the table of boards lacks %s", boardName)
-	}
-	node, err := lab.Build(lab.Options{Board: b, Parts: store, Dir: dir, Config: []byte("machine:\n  hostname: " + lab.Hostname + "\n")})
+	n, err := buildNodes(store, dir)
 	if err != nil {
 		return figures{}, err
 	}
@@ -82,17 +122,25 @@ func measure(store string, rounds int, stderr io.Writer) (figures, error) {
 		return figures{}, err
 	}
 	var f figures
-	for _, file := range node.Image.Manifest.Slot.Files {
+	for _, file := range n.plain.Image.Manifest.Slot.Files {
 		f.slotBytes += file.Size
 	}
 	for i := range rounds {
 		fmt.Fprintf(stderr, "footprint: round %d of %d\n", i+1, rounds)
-		if err := f.bootBare(node, bare); err != nil {
+		if err := f.bootBare(n.plain, bare); err != nil {
 			return figures{}, fmt.Errorf("boot the init that does nothing: %w", err)
 		}
-		if err := f.bootNode(node, i == rounds-1); err != nil {
+		if err := f.bootNode(n.plain, i == rounds-1); err != nil {
 			return figures{}, fmt.Errorf("boot the node: %w", err)
 		}
+	}
+	fmt.Fprintln(stderr, "footprint: the container runtime")
+	if err := f.bootRuntime(n.runtime); err != nil {
+		return figures{}, fmt.Errorf("boot a node with a container runtime: %w", err)
+	}
+	fmt.Fprintln(stderr, "footprint: a pod")
+	if err := f.bootPod(n.pod); err != nil {
+		return figures{}, fmt.Errorf("boot a node with a pod: %w", err)
 	}
 	return f, nil
 }

@@ -17,6 +17,7 @@ import (
 	"machined/api/pki"
 	"machined/board"
 	"machined/images"
+	"machined/images/oci"
 	"machined/images/parts"
 	"machined/tools/pkidir"
 	"machined/tools/qemu"
@@ -31,6 +32,10 @@ type Options struct {
 	Config []byte
 	// OwnCA leaves the PKI out of the image: the node makes its own.
 	OwnCA bool
+	// Containers are files of container images that the node imports, and
+	// Programs those of programs that are put on the card, by their names there.
+	Containers []string
+	Programs   map[string]string
 	// Progress is told of the bytes of the image that are written; may be nil.
 	Progress func(done, total int64)
 }
@@ -53,7 +58,14 @@ func Build(o Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{Options: o, Store: store}
-	build := images.Options{Board: o.Board, Store: store, Config: o.Config, Progress: o.Progress}
+	build := images.Options{Board: o.Board, Store: store, Config: o.Config, Progress: o.Progress, Programs: o.Programs}
+	for _, path := range o.Containers {
+		source, err := oci.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		build.Containers = append(build.Containers, source)
+	}
 	if !o.OwnCA {
 		dir := filepath.Join(o.Dir, "pki")
 		now := time.Now()

@@ -49,7 +49,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		&cobra.Group{ID: "node", Title: "Commands for a node:"},
 		&cobra.Group{ID: "local", Title: "Commands on this computer:"},
 	)
-	addTo(root, "node", newVersion(f), newGet(f), newWatch(f), newReboot(f), newShutdown(f))
+	addTo(root, "node", newVersion(f), newGet(f), newWatch(f), newLogs(f), newService(f), newRuntime(f), newReboot(f), newShutdown(f))
 	addTo(root, "local", newConfig(f), newPKI(), newImage(), newQEMU())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

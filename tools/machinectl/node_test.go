@@ -114,9 +114,9 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"bogus"}, `unknown command "bogus" for "machinectl"`},
+		{[]string{"frobnicate"}, `unknown command "frobnicate" for "machinectl"`},
 		{[]string{"reset"}, `unknown command "reset" for "machinectl"`},
-		{[]string{"config", "bogus"}, `unknown command "bogus" for "machinectl config"; there are list, merge, path, use`},
+		{[]string{"config", "frobnicate"}, `unknown command "frobnicate" for "machinectl config"; there are list, merge, path, use`},
 		{[]string{"version", "--bogus"}, "unknown flag: --bogus; see `machinectl version --help`"},
 		{[]string{"version", "-o", "xml"}, `invalid argument "xml" for "-o, --output" flag: use text, json, yaml or table; see ` + "`machinectl version --help`"},
 		{[]string{"reboot", "now"}, `unknown command "now" for "machinectl reboot"`},

@@ -75,6 +75,9 @@ func (v *VM) paravirtual() []string {
 		// A node of its own outlives the device that is pulled out.
 		disk = append(disk, "-blockdev", "driver=raw,node-name=usb0,file.driver=file,file.filename="+v.USBDisk)
 	}
+	if v.SecondNIC {
+		disk = append(disk, "-netdev", "user,id=n1,net=10.0.3.0/24", "-device", "virtio-net-pci,netdev=n1,id=nic1,romfile=")
+	}
 	return append(disk,
 		"-m", strconv.Itoa(v.MemoryMB),
 		"-drive", "file="+v.disk+",if=none,id=d0,format=raw,cache=writeback",

@@ -17,28 +17,33 @@ func (v *VM) Reset() error { return v.qmp("system_reset", nil) }
 
 // InsertDisk plugs in the disk of a machine that was started without.
 func (v *VM) InsertDisk() error {
-	return v.qmp("device_add", map[string]string{"driver": "usb-storage", "drive": "d0", "id": "late"})
+	return v.qmp("device_add", map[string]any{"driver": "usb-storage", "drive": "d0", "id": "late"})
 }
 
 // PlugUSB plugs USBDisk in.
 func (v *VM) PlugUSB() error {
-	return v.qmp("device_add", map[string]string{"driver": "usb-storage", "drive": "usb0", "id": "stick"})
+	return v.qmp("device_add", map[string]any{"driver": "usb-storage", "drive": "usb0", "id": "stick"})
 }
 
 // PullUSB pulls it out, as a person does: without a word.
-func (v *VM) PullUSB() error { return v.qmp("device_del", map[string]string{"id": "stick"}) }
+func (v *VM) PullUSB() error { return v.qmp("device_del", map[string]any{"id": "stick"}) }
 
 // Crash has the kernel panic, by its SysRq key on the serial console.
 func (v *VM) Crash() error {
-	if err := v.qmp("chardev-send-break", map[string]string{"id": "serial0"}); err != nil {
+	if err := v.qmp("chardev-send-break", map[string]any{"id": "serial0"}); err != nil {
 		return err
 	}
 	_, err := io.WriteString(v.serial, "c")
 	return err
 }
 
+// PlugCable plugs the cable of the second NIC in, or pulls it out.
+func (v *VM) PlugCable(in bool) error {
+	return v.qmp("set_link", map[string]any{"name": "nic1", "up": in})
+}
+
 // qmp runs one command of the QEMU Machine Protocol.
-func (v *VM) qmp(command string, arguments map[string]string) error {
+func (v *VM) qmp(command string, arguments map[string]any) error {
 	conn, err := net.Dial("unix", v.qmpPath())
 	if err != nil {
 		return fmt.Errorf("reach QEMU's monitor: %w", err)
@@ -48,8 +53,8 @@ func (v *VM) qmp(command string, arguments map[string]string) error {
 		return err
 	}
 	type call struct {
-		Execute   string            `json:"execute"`
-		Arguments map[string]string `json:"arguments,omitempty"`
+		Execute   string         `json:"execute"`
+		Arguments map[string]any `json:"arguments,omitempty"`
 	}
 	lines, calls := bufio.NewScanner(conn), json.NewEncoder(conn)
 	for _, c := range []call{{Execute: "qmp_capabilities"}, {Execute: command, Arguments: arguments}} {

@@ -39,6 +39,9 @@ type Options struct {
 	// USBDisk is a file that PlugUSB plugs in as a second disk; not for the Pi's
 	// model. Empty for none.
 	USBDisk string
+	// SecondNIC gives the machine another NIC, whose cable PlugCable moves; not
+	// for the Pi's model.
+	SecondNIC bool
 	// Initramfs is a file that takes the place of the image's initramfs on a
 	// board without firmware; empty for the image's own.
 	Initramfs string

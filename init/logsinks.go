@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"machined/init/config"
+	"machined/init/logsink"
+	"machined/init/supervise/logring"
+)
+
+// sinks are the receivers of logs that the config names.
+type sinks struct {
+	of  []config.LogSink
+	end context.CancelFunc
+}
+
+// startSinks forwards logs to what the config names, and no more to what another
+// one has named.
+func (n *node) startSinks() {
+	of := n.loaded.Config.Machine.Logs.Sinks
+	if slices.Equal(of, n.sinks.of) {
+		return
+	}
+	if n.sinks.end != nil {
+		n.sinks.end()
+	}
+	ctx, end := context.WithCancel(context.Background())
+	n.sinks.of, n.sinks.end = of, end
+	host := n.hostname()
+	for _, s := range of {
+		f := logsink.Forwarder{Sink: sinkOf(s), Logs: ringLogs{n.rings}, Host: func() string { return host }, Say: n.say("logs")}
+		n.spawn("logs", func() { f.Run(ctx) })
+	}
+}
+
+func sinkOf(s config.LogSink) logsink.Sink {
+	out := logsink.Sink{Network: "tcp", Address: s.Address}
+	switch s.Transport {
+	case config.SinkUDP, config.SinkSyslogUDP:
+		out.Network = "udp"
+	case config.SinkSyslogTCP:
+		out.Counted = true
+	case config.SinkTCP:
+	}
+	if s.Format == config.SinkRFC5424 {
+		out.Format = logsink.RFC5424
+	}
+	return out
+}
+
+// ringLogs are the node's rings in the words of logsink.
+type ringLogs struct{ *logring.Set }
+
+func (l ringLogs) Names() []string { return l.IDs() }
+
+func (l ringLogs) Read(name string, from uint64, out []logsink.Entry) (entries []logsink.Entry, next, lost uint64) {
+	ring := l.Find(name)
+	if ring == nil {
+		return out, from, 0
+	}
+	lines, next, lost := ring.Read(from, logBatch)
+	for _, e := range lines {
+		out = append(out, logsink.Entry{UnixNanos: e.Time, Stderr: e.Stream == logring.Stderr, Text: []byte(e.Text)})
+	}
+	return out, next, lost
+}
+
+var _ logsink.Logs = ringLogs{}
