@@ -4,21 +4,22 @@
 # part of what is shipped, and of what is checked for vulnerabilities.
 export GOTOOLCHAIN := $(shell awk '/^toolchain /{print $$2}' go.mod)
 
-GO     ?= go
-BOARD  ?= x86_64-uefi
-CONFIG ?=
-PKI    ?=
-OUT    ?= build/$(BOARD).img
-SEEDS  ?= 1000
+GO      ?= go
+BOARD   ?= x86_64-uefi
+CONFIG  ?=
+PKI     ?=
+OUT     ?= build/$(BOARD).img
+SEEDS   ?= 1000
+MINUTES ?= 10
 
 # Packages whose tests boot machines: they run last and without the race
 # detector, which would only see the harness.
 BOOT_TESTS := machined/tools/boottest
 
-.PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test footprint bench sim tinygo generate clean
+.PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test runtime-test soak footprint bench sim tinygo generate clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 	@echo "BOARD is one of rpi-3a-plus, arm64-mbr, x86_64-uefi (default), arm64-uefi."
 
 setup: ## install what is missing (Debian 12, root); twice is no harm
@@ -74,6 +75,12 @@ boot: ## boot tests of all boards
 
 boot-test: parts build ## boot tests of one board, step by step: BOARD=
 	$(GO) test -count=1 -timeout 30m -v $(BOOT_TESTS) -args -board=$(BOARD)
+
+runtime-test: parts build ## containers, and what is taken from them, on the Pi's model and x86-64: BOARD=
+	$(GO) test -count=1 -timeout 40m -v -run '^TestRuntime$$' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
+
+soak: parts ## a node under crashes, floods and leaks: MINUTES=
+	@$(GO) run ./tools/soak -minutes $(MINUTES)
 
 footprint: parts build ## memory, size and time to the API on the Pi 3A+ model
 	@$(GO) run ./tools/footprint

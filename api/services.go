@@ -77,18 +77,34 @@ func (s *service) ServiceRestart(ctx context.Context, req *machinepb.ServiceRequ
 	return s.control(ctx, req.GetId(), Restart)
 }
 
-// controlTime bounds the wait for a service where the client does not.
-const controlTime = 2 * time.Minute
+const (
+	// controlTime bounds the wait for a service where the client does not.
+	controlTime = 2 * time.Minute
+	// answerTime is what is left of a client's time, at most, for the answer to
+	// reach it: one that comes after the deadline, with what the service is doing,
+	// nobody reads.
+	answerTime = time.Second
+)
+
+// patience returns how long a call may wait for a service.
+func patience(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return controlTime
+	}
+	left := time.Until(deadline)
+	return min(controlTime, left-min(left/10, answerTime))
+}
 
 func (s *service) control(ctx context.Context, id string, action Action) (*machinepb.ServiceInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, controlTime)
+	ctx, cancel := context.WithTimeout(ctx, patience(ctx))
 	defer cancel()
 	info, err := s.node.Control(ctx, id, action)
 	switch {
 	case err == nil:
 		return info, nil
 	case errors.Is(err, ErrUnknownService):
-		return nil, status.Errorf(codes.NotFound, "%v %q; known are %s", err, id, serviceNames(s.node.Services()))
+		return nil, status.Errorf(codes.NotFound, "%v %.64q; known are %s", err, id, serviceNames(s.node.Services()))
 	case errors.Is(err, ErrBusy):
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	case ctx.Err() != nil && info != nil:
@@ -117,7 +133,7 @@ func (s *service) ResetRuntime(ctx context.Context, _ *machinepb.Empty) (*machin
 func (s *service) Logs(req *machinepb.LogsRequest, stream machinepb.MachineService_LogsServer) error {
 	log, err := s.node.Logs(req.GetService())
 	if err != nil {
-		return status.Errorf(codes.NotFound, "%v %q; `ServiceList` names the services", err, req.GetService())
+		return status.Errorf(codes.NotFound, "%v %.64q; `ServiceList` names the services", err, req.GetService())
 	}
 	cert, name, err := caller(stream.Context())
 	if err != nil {

@@ -39,6 +39,8 @@ func TestServiceControl(t *testing.T) {
 		return answer
 	}
 	client := machinepb.NewMachineServiceClient(l.dial(t, l.bundle(t, "os:operator")))
+	// With a time-out, the answer came at the client's own deadline, which was
+	// nearly always the first: nobody was told what the service was doing.
 	for _, tt := range []struct {
 		id     string
 		answer error
@@ -54,10 +56,10 @@ func TestServiceControl(t *testing.T) {
 		mu.Lock()
 		answer = tt.answer
 		mu.Unlock()
-		ctx, cancel := context.WithTimeout(limited(t), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(limited(t), 2*time.Second)
 		info, err := client.ServiceStop(ctx, &machinepb.ServiceRequest{Id: tt.id})
 		cancel()
-		if status.Code(err) != tt.code || err != nil && tt.code != codes.DeadlineExceeded && !strings.Contains(err.Error(), tt.says) {
+		if status.Code(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("ServiceStop(%s) when the node says %v = %v; want %v with %q", tt.id, tt.answer, err, tt.code, tt.says)
 		}
 		if tt.code == codes.OK && info.GetId() != "web" {

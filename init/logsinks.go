@@ -3,33 +3,43 @@ package main
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"machined/init/config"
 	"machined/init/logsink"
 	"machined/init/supervise/logring"
 )
 
-// sinks are the receivers of logs that the config names.
+// sinks are the receivers of logs that the config names, and what ends each.
 type sinks struct {
-	of  []config.LogSink
-	end context.CancelFunc
+	ends map[config.LogSink]context.CancelFunc
+	host atomic.Pointer[string] // what the node calls itself
 }
 
-// startSinks forwards logs to what the config names, and no more to what another
-// one has named.
+// startSinks forwards logs to what the config names, and no more to what only
+// another one has named. A sink that is in both keeps its place.
 func (n *node) startSinks() {
-	of := n.loaded.Config.Machine.Logs.Sinks
-	if slices.Equal(of, n.sinks.of) {
-		return
-	}
-	if n.sinks.end != nil {
-		n.sinks.end()
-	}
-	ctx, end := context.WithCancel(context.Background())
-	n.sinks.of, n.sinks.end = of, end
 	host := n.hostname()
+	n.sinks.host.Store(&host)
+	of := n.loaded.Config.Machine.Logs.Sinks
+	for s, end := range n.sinks.ends {
+		if !slices.Contains(of, s) {
+			end()
+			delete(n.sinks.ends, s)
+		}
+	}
+	if n.sinks.ends == nil {
+		n.sinks.ends = make(map[config.LogSink]context.CancelFunc)
+	}
 	for _, s := range of {
-		f := logsink.Forwarder{Sink: sinkOf(s), Logs: ringLogs{n.rings}, Host: func() string { return host }, Say: n.say("logs")}
+		if n.sinks.ends[s] != nil {
+			continue
+		}
+		ctx, end := context.WithCancel(context.Background())
+		n.sinks.ends[s] = end
+		f := logsink.Forwarder{
+			Sink: sinkOf(s), Logs: ringLogs{n.rings}, Host: func() string { return *n.sinks.host.Load() }, Say: n.say("logs"),
+		}
 		n.spawn("logs", func() { f.Run(ctx) })
 	}
 }

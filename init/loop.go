@@ -54,6 +54,7 @@ func (n *node) pass() time.Duration {
 	n.releaseServices(now)
 	wait = min(wait, time.Duration(n.supervisor.Step(now)-now))
 	n.publishServices()
+	n.closePodLogs(now)
 	n.reporter.look()
 	n.tell()
 	n.clearCard()

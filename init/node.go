@@ -53,14 +53,16 @@ type node struct {
 	// running is the supervisor once the services are the node's.
 	running    atomic.Pointer[running]
 	containers containers
-	rings      *logring.Set // of what services print
-	outputs    outputs
-	sinks      sinks
-	shown      shown
-	identity   *identity
-	server     *api.Server
-	listener   net.Listener
-	apiStatus  resource.ServiceStatus
+	// memoryLimits is set when the kernel can limit the memory of a cgroup.
+	memoryLimits bool
+	rings        *logring.Set // of what services print
+	outputs      outputs
+	sinks        sinks
+	shown        shown
+	identity     *identity
+	server       *api.Server
+	listener     net.Listener
+	apiStatus    resource.ServiceStatus
 	// systemStatus is set when the slot's system cannot be used.
 	systemStatus *resource.ServiceStatus
 	kicks        chan struct{}

@@ -24,22 +24,32 @@ const (
 // outputs are the pipes that services write to. They outlive the services'
 // restarts; the files are kept, since one that is collected closes its descriptor.
 type outputs struct {
-	pipes map[string][2]*os.File
+	pipes map[string]pipes
+}
+
+// pipes are those of one service, stdout's and stderr's, and the one bound for
+// what both bring to the console.
+type pipes struct {
+	files [2]*os.File
+	limit *limiter
 }
 
 // output returns the descriptors for a service's output.
 func (n *node) output(id string) (stdout, stderr int) {
 	if n.outputs.pipes == nil {
-		n.outputs.pipes = make(map[string][2]*os.File)
+		n.outputs.pipes = make(map[string]pipes)
 	}
 	p, ok := n.outputs.pipes[id]
 	if !ok {
-		ring := n.rings.Ring(id, 0)
-		toConsole := &limiter{print: func(format string, args ...any) { n.log.Output(id, format, args...) }}
-		p = [2]*os.File{n.openOutput(id, ring, logring.Stdout, toConsole), n.openOutput(id, ring, logring.Stderr, toConsole)}
-		n.outputs.pipes[id] = p
+		p.limit = &limiter{print: func(format string, args ...any) { n.log.Output(id, format, args...) }}
 	}
-	return descriptor(p[0]), descriptor(p[1])
+	for i, stream := range []logring.Stream{logring.Stdout, logring.Stderr} {
+		if p.files[i] == nil { // also when there was none to be had last time
+			p.files[i] = n.openOutput(id, n.rings.Ring(id, 0), stream, p.limit)
+		}
+	}
+	n.outputs.pipes[id] = p
+	return descriptor(p.files[0]), descriptor(p.files[1])
 }
 
 func descriptor(f *os.File) int {
@@ -52,17 +62,36 @@ func descriptor(f *os.File) int {
 // closeOutputs closes the pipes of services that are not there any more. Their
 // lines are kept.
 func (n *node) closeOutputs(there func(id string) bool) {
+	before := len(n.outputs.pipes)
 	for id, p := range n.outputs.pipes {
 		if there(id) {
 			continue
 		}
-		for _, f := range p {
+		for _, f := range p.files {
 			if f != nil {
 				_ = f.Close()
 			}
 		}
 		delete(n.outputs.pipes, id)
 	}
+	if len(n.outputs.pipes) < before {
+		n.trimLogs()
+	}
+}
+
+// goneLogs is how many logs are kept of services and containers that are not in
+// the config any more. Each takes from the room of all others.
+const goneLogs = 8
+
+// trimLogs forgets the oldest of those.
+func (n *node) trimLogs() {
+	n.rings.Trim(goneLogs, func(id string) bool {
+		if pod, ok := strings.CutPrefix(id, podLogPrefix); ok {
+			pod, _, _ = strings.Cut(pod, "/")
+			return n.runsPod(pod)
+		}
+		return id == machinedLog || n.supervisor.Has(id)
+	})
 }
 
 // openOutput returns a file whose lines go to the service's ring and to the
@@ -115,7 +144,9 @@ func (l *limiter) line(text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if now.After(l.until) {
+	// A second in which lines are kept back is ended by tell alone, or what it was
+	// to tell of would be forgotten, and another second's lines let through.
+	if l.lines <= consoleLines && now.After(l.until) {
 		l.until, l.lines = now.Add(time.Second), 0
 	}
 	l.lines++

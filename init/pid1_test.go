@@ -33,6 +33,8 @@ func TestPID1(t *testing.T) {
 		{"bad sysctls", badSysctls}, {"bad configs", badConfigs}, {"partial PKI", partialPKI},
 		{"absent binary", absentBinary}, {"stubborn service", stubbornService}, {"order", orderOfServices},
 		{"orphans", orphansAreReaped}, {"killed service", killedService}, {"leftovers", leftoversEnd},
+		{"flood", floodCostsNothing}, {"control", controlledServices}, {"logs", logsOutliveRestarts}, {"crash loop", crashLoop},
+		{"probes", probedServices}, {"privileges", privilegedServices}, {"sinks", logsReachSinks}, {"end of all", shutdownEndsAll},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -20,11 +21,55 @@ import (
 // files: a log that is a file would have to be kept from filling the card.
 type podLogs struct {
 	mu    sync.Mutex
-	pipes map[string]*os.File // by path
+	pipes map[string]*podPipe // by path
 }
 
+// podPipe is the pipe of one container.
+type podPipe struct {
+	*os.File
+	pod  string
+	gone int64 // since boot, when its pod was first seen to be out of the config
+}
+
+// podPipeStays is how long a pipe outlives its pod's place in the config: its
+// containers may write until they have ended.
+const podPipeStays = int64(2 * time.Minute)
+
+// closePodLogs closes the pipes of pods that are not in the config any more. Their
+// lines are kept.
+func (n *node) closePodLogs(now int64) {
+	l := &n.containers.logs
+	closed := 0
+	l.mu.Lock()
+	for path, p := range l.pipes {
+		switch {
+		case n.runsPod(p.pod):
+			p.gone = 0
+		case p.gone == 0:
+			p.gone = max(now, 1)
+		case now-p.gone >= podPipeStays:
+			_ = p.Close()
+			_ = os.Remove(path)
+			delete(l.pipes, path)
+			closed++
+		}
+	}
+	l.mu.Unlock()
+	if closed > 0 {
+		n.trimLogs()
+	}
+}
+
+func (n *node) runsPod(name string) bool {
+	return slices.ContainsFunc(n.settings.Runtime.Pods, func(p runtime.Pod) bool { return p.Name == name })
+}
+
+// podLogPrefix begins the names of containers' logs; ids of services have no
+// slash.
+const podLogPrefix = "pod/"
+
 // podLog is the name of a container's log.
-func podLog(pod, container string) string { return "pod/" + pod + "/" + container }
+func podLog(pod, container string) string { return podLogPrefix + pod + "/" + container }
 
 // openPodLogs makes the pipes of a pod and reads them from then on. Held open for
 // writing too, they never end, whatever the runtime does.
@@ -36,7 +81,7 @@ func (n *node) openPodLogs(p *runtime.Pod) error {
 	for i := range p.Containers {
 		name := p.Containers[i].Name
 		path := filepath.Join(dir, runtime.LogName(name))
-		pipe, err := n.containers.logs.open(path)
+		pipe, err := n.containers.logs.open(path, p.Name)
 		if err != nil {
 			return fmt.Errorf("make the log of container %s of pod %s: %w", name, p.Name, err)
 		}
@@ -50,7 +95,7 @@ func (n *node) openPodLogs(p *runtime.Pod) error {
 }
 
 // open makes and opens a pipe; nil when it is open already.
-func (l *podLogs) open(path string) (*os.File, error) {
+func (l *podLogs) open(path, pod string) (*os.File, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pipes[path] != nil {
@@ -66,9 +111,9 @@ func (l *podLogs) open(path string) (*os.File, error) {
 		return nil, err
 	}
 	if l.pipes == nil {
-		l.pipes = make(map[string]*os.File)
+		l.pipes = make(map[string]*podPipe)
 	}
-	l.pipes[path] = f
+	l.pipes[path] = &podPipe{File: f, pod: pod}
 	return f, nil
 }
 

@@ -132,8 +132,8 @@ func (r *reporter) service(of subject, v resource.ServiceStatus) {
 	case v.Healthy && r.said[of] != "":
 		delete(r.said, of)
 		r.say(v.ServiceID, "Running.")
-	case !v.Healthy && strings.HasPrefix(v.Message, supervise.NotHealthyAnyMore):
-		r.once(of, v.ServiceID, v.Message)
+	case !v.Healthy && strings.HasPrefix(v.Message, supervise.NotHealthyAnyMore) && !strings.HasPrefix(r.said[of], supervise.NotHealthyAnyMore):
+		r.once(of, v.ServiceID, v.Message) // why it is not may differ from probe to probe
 	}
 }
 

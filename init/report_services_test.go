@@ -8,6 +8,7 @@ import (
 	"machined/hal"
 	"machined/hal/fake"
 	"machined/init/supervise"
+	"machined/reconcile/resource"
 )
 
 // TestServicesOnConsole: a service that fails says so in one line a try, and one
@@ -50,6 +51,22 @@ func TestServicesOnConsole(t *testing.T) {
 		want("one that fails", fmt.Sprintf("web: Waiting: exited with code 3; starting again after %d s.", n+1))
 		r.clock.Advance(3e9)
 		want("one that runs again", "web: Running.")
+	}
+}
+
+// TestChangingReasonsOnConsole: a service that was ill for another reason at each
+// probe filled the console and the node's own log with them.
+func TestChangingReasonsOnConsole(t *testing.T) {
+	r := newRig(t)
+	var lines []string
+	reporter := newReporter(r.store, func(_, format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }, func() bool { return false })
+	of := subject{resource.ServiceStatusKind, resource.Named("web")}
+	for i := range 10 {
+		reporter.service(of, resource.ServiceStatus{ServiceID: "web", State: "Running", Message: fmt.Sprint(supervise.NotHealthyAnyMore, ": request ", i, " failed")})
+	}
+	reporter.service(of, resource.ServiceStatus{ServiceID: "web", State: "Running", Healthy: true, Message: "running"})
+	if want := []string{supervise.NotHealthyAnyMore + ": request 0 failed.", "Running."}; !slices.Equal(lines, want) {
+		t.Errorf("the console got %q; want %q", lines, want)
 	}
 }
 

@@ -25,11 +25,9 @@ import (
 )
 
 const (
-	runtimeCgroup = "/runtime/containerd"
-	podsCgroup    = "/pods"
 	// runtimePatience is how long containerd may run without answering before it
-	// is started again. A slow card needs most of a minute for its first start.
-	runtimePatience = 90 * time.Second
+	// is started again. A slow card needs half of that for its first start.
+	runtimePatience = 60 * time.Second
 	// podsPatience bounds the end of all pods when the node goes down.
 	podsPatience = 40 * time.Second
 	// runtimeScore keeps the kernel from ending containerd for want of memory
@@ -48,7 +46,9 @@ type containers struct {
 	suspect atomic.Bool
 	// reset asks for the runtime to begin anew at its next start.
 	reset atomic.Bool
-	logs  podLogs
+	// resetting is set while a call for that is carried out.
+	resetting atomic.Bool
+	logs      podLogs
 }
 
 // runtimeService is containerd as a service, nil when the config runs none.
@@ -160,7 +160,7 @@ func (n *node) repairRuntime(c config.Runtime) error {
 	if !n.containers.suspect.Load() {
 		return nil
 	}
-	said, err := n.runProgram(checkWithin, c.Binary, "check", n.at(containerd.Root))
+	said, err := n.runProgram(checkWithin, c.Binary, "verify", n.at(containerd.Root))
 	if err == nil {
 		return nil
 	}
@@ -236,9 +236,13 @@ func (n *node) ResetRuntime(by string) error {
 	if s == nil || !s.Has(config.ContainerdID) {
 		return api.ErrNoRuntime
 	}
+	if !n.containers.resetting.CompareAndSwap(false, true) {
+		return nil // what was asked for is being done
+	}
 	n.log.Printf("containerd", "A reset was asked for by %s.", by)
 	n.containers.reset.Store(true)
 	n.spawn("containerd", func() {
+		defer n.containers.resetting.Store(false)
 		if err := s.restart(config.ContainerdID); err != nil {
 			n.log.Printf("containerd", "%v.", err)
 		}
@@ -376,10 +380,11 @@ func (n *node) startCRI() (hal.CRI, error) {
 	if n.boot.Resident {
 		return nil, nil
 	}
-	cri, err := linux.NewCRI(n.loaded.Config.Machine.Runtime.Socket, podsCgroup, n.importImages)
+	cri, err := linux.NewCRI(n.loaded.Config.Machine.Runtime.Socket, cgroupDir, podsCgroup, n.importImages)
 	if err != nil {
 		return nil, err
 	}
+	cri.MemoryMax = uint64(machineShares().each)
 	n.containers.cri = cri
 	n.watchers = append(n.watchers, watcher{name: "containerd", run: func(changed func()) error {
 		return cri.Watch(context.Background(), changed)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,8 +66,15 @@ func (n *node) serviceInfo(s resource.ServiceStatus) *machinepb.ServiceInfo {
 			info.MemoryBytes = uint64(accounts.Memory)
 		}
 	}
+	if s.PID != 0 {
+		status, _ := os.ReadFile("/proc/" + strconv.FormatInt(s.PID, 10) + "/status")
+		info.RssAnonBytes = kilobytes(status, "RssAnon") << 10
+	}
 	return info
 }
+
+// errOwn says that a service is listed and not one that is run.
+var errOwn = errors.New("it is a part of machined, which runs as long as the node does")
 
 func (n *node) Control(ctx context.Context, id string, action api.Action) (*machinepb.ServiceInfo, error) {
 	r := n.running.Load()
@@ -86,6 +96,8 @@ func (n *node) Control(ctx context.Context, id string, action api.Action) (*mach
 		info.Message += "; with it: " + strings.Join(result.Also, ", ")
 	}
 	switch {
+	case errors.Is(err, supervise.ErrUnknown) && slices.ContainsFunc(n.Services(), func(s *machinepb.ServiceInfo) bool { return s.GetId() == id }):
+		return nil, errOwn
 	case errors.Is(err, supervise.ErrUnknown):
 		return nil, api.ErrUnknownService
 	case errors.Is(err, supervise.ErrGoingDown):

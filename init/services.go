@@ -36,6 +36,9 @@ func (n *node) prepareServices() error {
 			n.log.Printf(c.ID, "%v.", err)
 			continue
 		}
+		if s.Limits.MemoryMax == 0 && n.memoryLimits {
+			s.Limits.MemoryMax = machineShares().each
+		}
 		n.rings.Ring(c.ID, int(c.LogBytes))
 		services = append(services, s)
 	}

@@ -45,7 +45,7 @@ func TestService(t *testing.T) {
 		StopGrace: 3e9, Env: []string{"PATH=/usr/bin:/usr/sbin:/bin:/sbin", "B=2", "A=1 2"}, UID: 10, GID: 20, Dir: "/srv",
 		NoNewPrivs: true, Critical: true, Gates: []supervise.Gate{supervise.GateNetwork}, Volumes: []string{"STATE"}, Bounded: true,
 		Probe:  &supervise.Probe{Kind: supervise.ProbeTCP, Target: "a:1", Period: 2e9, Timeout: 1e9, Threshold: 3},
-		Cgroup: "/services/web",
+		Cgroup: servicesCgroup + "/web",
 		Limits: hal.CgroupLimits{MemoryMax: 1 << 20, OOMGroup: true, CPUQuota: 5000, CPUPeriod: 100000, PIDsMax: 7, IOWeight: 9},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -67,7 +67,7 @@ func TestOutput(t *testing.T) {
 	if again, _ := r.output("web"); again != out || out == errs {
 		t.Errorf("the descriptors are %d and %d, and %d the next time; want two that stay", out, errs, again)
 	}
-	pipes := r.outputs.pipes["web"]
+	pipes := r.outputs.pipes["web"].files
 	fmt.Fprint(pipes[0], "one\n")
 	ring := r.rings.Find("web")
 	waitUntil(t, func() bool { return ring.Stats().Entries == 1 })
@@ -122,12 +122,12 @@ func waitUntil(t *testing.T, ok func() bool) {
 func TestMemoryShares(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct{ total, payload, machined, runtime int64 }{
-		{411844 << 10, 411844<<10 - 64*mib, 16 * mib, 32 * mib}, // the Pi 3A+
-		{64 * mib, 32 * mib, 8 * mib, 16 * mib}, {128 * mib, 64 * mib, 16 * mib, 32 * mib}, {1024 * mib, 896 * mib, 32 * mib, 64 * mib},
+		{411844 << 10, 316296192, 26358016, 52716032}, // the Pi 3A+
+		{64 * mib, 32 * mib, 8 * mib, 16 * mib}, {256 * mib, 160 * mib, 24 * mib, 48 * mib}, {1024 * mib, 768 * mib, 64 * mib, 128 * mib},
 		{8192 * mib, 7936 * mib, 64 * mib, 128 * mib}, {0, 0, 0, 0},
 	} {
 		got := memoryShares(c.total)
-		if want := (shares{payload: c.payload, machined: c.machined, runtime: c.runtime}); got != want {
+		if want := (shares{payload: c.payload, each: c.payload / 4 * 3, machined: c.machined, runtime: c.runtime}); got != want {
 			t.Errorf("memoryShares(%d MiB) = %+v; want %+v", c.total/mib, got, want)
 		}
 		if got.machined+got.runtime+got.payload > c.total {

@@ -98,7 +98,6 @@ func (n *node) mountRest() error {
 		{Source: "devpts", Target: "/dev/pts", FSType: "devpts", Flags: hal.NoSuid | hal.NoExec, Data: "mode=0620,ptmxmode=0666"},
 		{Source: "tmpfs", Target: "/dev/shm", FSType: "tmpfs", Flags: hal.NoSuid | hal.NoDev, Data: "mode=1777"},
 		{Source: "tmpfs", Target: "/tmp", FSType: "tmpfs", Flags: hal.NoSuid | hal.NoDev, Data: "mode=1777,size=10%"},
-		{Source: "cgroup2", Target: cgroupDir, FSType: "cgroup2", Flags: hal.NoSuid | hal.NoDev | hal.NoExec},
 	} {
 		if err := os.MkdirAll(n.at(m.Target), 0o755); err != nil {
 			n.log.Printf("mounts", "%v.", err)
@@ -108,7 +107,27 @@ func (n *node) mountRest() error {
 			n.log.Printf("mounts", "%v.", err)
 		}
 	}
-	return nil
+	return n.mountCgroups()
+}
+
+// mountCgroups mounts the hierarchy of cgroups, if the program of the initramfs
+// has not done so.
+func (n *node) mountCgroups() error {
+	all, err := n.mounts.List()
+	if err != nil {
+		return err
+	}
+	if _, there := mountedAt(all, n.at(cgroupDir)); there {
+		return nil
+	}
+	if err := os.MkdirAll(n.at(cgroupDir), 0o755); err != nil {
+		return err
+	}
+	// Without the option, the memory that a cgroup is left does not reach those
+	// below it, such as containerd's.
+	return n.mounts.Mount(hal.Mount{
+		Source: "cgroup2", Target: cgroupDir, FSType: "cgroup2", Flags: hal.NoSuid | hal.NoDev | hal.NoExec, Data: "memory_recursiveprot",
+	})
 }
 
 // raiseClock keeps the clock from standing before floor. What a server has said

@@ -34,6 +34,11 @@ const (
 // cache. In order that takes half of the time that page faults in no order
 // take.
 func (n *node) preload() {
+	if err := n.mountCgroups(); err != nil {
+		n.log.Printf("cgroups", "%v.", err)
+	} else if err := n.enterInit(); err != nil {
+		n.log.Printf("cgroups", "%v.", err)
+	}
 	err := n.mountSystem()
 	if err == nil {
 		err = readAll(n.at(newRoot + program))

@@ -53,11 +53,14 @@ func (c *Client) control(ctx context.Context, op, id string, wait time.Duration,
 
 // refineService takes the node's own words for what it says of a service.
 func refineService(err error) error {
+	// The status itself: status.Convert puts the words of what wraps it before its
+	// own, as explain's time-outs are wrapped.
 	var e *Error
-	if !errors.As(err, &e) || e.Err == nil {
+	var node interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &e) || !errors.As(e.Err, &node) {
 		return err
 	}
-	st := status.Convert(e.Err)
+	st := node.GRPCStatus()
 	switch said := clean(st.Message()); {
 	case st.Code() == codes.NotFound:
 		e.Cause, e.Message = ErrUnknownService, said

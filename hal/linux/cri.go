@@ -39,23 +39,32 @@ type CRI struct {
 	// Namespace is that of the pods that are this driver's own. It is set before
 	// the first call, if at all.
 	Namespace string
+	// MemoryMax is the limit in bytes of containers that have none of their own,
+	// 0 for none. It is set before the first call.
+	MemoryMax uint64
 
 	conn    *grpc.ClientConn
 	runtime v1.RuntimeServiceClient
 	images  v1.ImageServiceClient
 	load    func(path string) error
 	changes atomic.Uint64
+	version atomic.Pointer[v1.VersionResponse] // nil while it is not known
+	// awake has a place that is taken when the runtime has answered.
+	awake chan struct{}
 
 	// mu guards what is kept of things that do not change any more.
-	mu     sync.Mutex
-	exits  map[string]*v1.ContainerStatus // of containers that have exited
-	addrs  map[string]string              // of ready sandboxes
-	cgroup string
+	mu    sync.Mutex
+	exits map[string]*v1.ContainerStatus // of containers that have exited
+	addrs map[string]string              // of ready sandboxes
+
+	hierarchy, cgroup string // where cgroups are mounted, and that of the pods
 }
 
 // NewCRI returns a driver for the runtime that listens on socket, there or not
-// yet. Pods get their cgroups below cgroup. load imports a file of images.
-func NewCRI(socket, cgroup string, load func(path string) error) (*CRI, error) {
+// yet. Pods get their cgroups below cgroup, a path in the hierarchy that is mounted
+// at the directory of that name; limits that the kernel does not know there are left
+// out. load imports a file of images.
+func NewCRI(socket, hierarchy, cgroup string, load func(path string) error) (*CRI, error) {
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}, MinConnectTimeout: criSoon,
@@ -68,7 +77,8 @@ func NewCRI(socket, cgroup string, load func(path string) error) (*CRI, error) {
 	}
 	return &CRI{
 		Namespace: "machined",
-		conn:      conn, runtime: v1.NewRuntimeServiceClient(conn), images: v1.NewImageServiceClient(conn), load: load, cgroup: cgroup,
+		conn:      conn, runtime: v1.NewRuntimeServiceClient(conn), images: v1.NewImageServiceClient(conn), load: load, hierarchy: hierarchy, cgroup: cgroup,
+		awake: make(chan struct{}, 1),
 		exits: map[string]*v1.ContainerStatus{}, addrs: map[string]string{},
 	}, nil
 }
@@ -76,28 +86,45 @@ func NewCRI(socket, cgroup string, load func(path string) error) (*CRI, error) {
 // Close ends the connection.
 func (c *CRI) Close() error { return c.conn.Close() }
 
-// Watch counts the runtime's events and calls moved after each. It returns when
-// ctx ends.
+// Watch counts the runtime's events and calls moved after each. While the runtime
+// is not there, it waits for Status to have found it: a socket that is tried again
+// and again wakes a node that has nothing to do. It returns when ctx ends.
 func (c *CRI) Watch(ctx context.Context, moved func()) error {
 	for ctx.Err() == nil {
+		heard := false
 		stream, err := c.runtime.GetContainerEvents(ctx, &v1.GetEventsRequest{})
 		for err == nil {
 			if _, err = stream.Recv(); err == nil {
+				heard = true
 				c.changes.Add(1)
 				moved()
 			}
 		}
-		if status.Code(err) != codes.Unavailable {
-			// Something may have been missed: the stream was there.
+		if heard {
+			// Something may have been missed.
 			c.changes.Add(1)
 			moved()
 		}
+		wait := c.awake
+		if status.Code(err) != codes.Unavailable {
+			wait = nil
+		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(criRetry):
+		case <-wait:
+		case <-retry(wait == nil):
 		}
 	}
 	return ctx.Err()
+}
+
+// retry is a pause for what failed otherwise than by not being there; nil, which
+// is for ever, for what has not.
+func retry(soon bool) <-chan time.Time {
+	if !soon {
+		return nil
+	}
+	return time.After(criRetry)
 }
 
 // Changes implements hal.CRI.
@@ -132,14 +159,21 @@ func missing(err error) bool { return status.Code(err) == codes.NotFound }
 func (c *CRI) Status() (hal.RuntimeState, error) {
 	ctx, cancel := within(criSoon)
 	defer cancel()
-	version, err := c.runtime.Version(ctx, &v1.VersionRequest{})
-	if err != nil {
-		return hal.RuntimeState{}, criError(err, "ask for the version")
+	version := c.version.Load()
+	if version == nil {
+		// Once for each process: a node at rest asks for the status alone.
+		v, err := c.runtime.Version(ctx, &v1.VersionRequest{})
+		if err != nil {
+			return hal.RuntimeState{}, criError(err, "ask for the version")
+		}
+		version = v
 	}
 	answer, err := c.runtime.Status(ctx, &v1.StatusRequest{})
 	if err != nil {
+		c.version.Store(nil)
 		return hal.RuntimeState{}, criError(err, "ask for the status")
 	}
+	c.version.Store(version)
 	state := hal.RuntimeState{Name: version.RuntimeName, Version: version.RuntimeVersion}
 	var why []string
 	for _, condition := range answer.GetStatus().GetConditions() {
@@ -154,6 +188,10 @@ func (c *CRI) Status() (hal.RuntimeState, error) {
 		}
 	}
 	state.Message = strings.Join(why, "; ")
+	select {
+	case c.awake <- struct{}{}:
+	default:
+	}
 	return state, nil
 }
 

@@ -1,6 +1,8 @@
 package linux
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -18,12 +20,37 @@ func (c *CRI) CreateContainer(sandbox string, pod hal.SandboxSpec, s hal.Contain
 	defer cancel()
 	config := c.sandboxConfig(pod)
 	answer, err := c.runtime.CreateContainer(ctx, &v1.CreateContainerRequest{
-		PodSandboxId: sandbox, SandboxConfig: config, Config: containerConfig(s, config),
+		PodSandboxId: sandbox, SandboxConfig: config, Config: containerConfig(c.limited(s), config),
 	})
 	if err != nil {
 		return "", criError(err, "make container %s of pod %s", s.Name, pod.Name)
 	}
 	return answer.ContainerId, nil
+}
+
+// limited gives a container the limit that it has not, and leaves out those that
+// this kernel has not: with one of them, the container would not start.
+func (c *CRI) limited(s hal.ContainerSpec) hal.ContainerSpec {
+	has := func(file string) bool {
+		_, err := os.Stat(filepath.Join(c.hierarchy, c.cgroup, file))
+		return err == nil
+	}
+	if s.MemoryMax == 0 {
+		s.MemoryMax = c.MemoryMax
+	}
+	if !has("memory.max") {
+		s.MemoryMax = 0
+	}
+	if !has("cpu.max") {
+		s.CPUQuota, s.CPUPeriod = 0, 0
+	}
+	if !has("cpu.weight") {
+		s.CPUWeight = 0
+	}
+	if !has("pids.max") {
+		s.PIDsMax = 0
+	}
+	return s
 }
 
 func containerConfig(s hal.ContainerSpec, pod *v1.PodSandboxConfig) *v1.ContainerConfig {

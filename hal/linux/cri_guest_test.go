@@ -14,7 +14,7 @@ import (
 // TestCRIGuest runs on a node, whose containerd it uses; tools/boottest builds it
 // and has a service run it.
 func TestCRIGuest(t *testing.T) {
-	c, err := NewCRI("/run/containerd/containerd.sock", "/pods", func(string) error { return errors.New("no such file") })
+	c, err := NewCRI("/run/containerd/containerd.sock", "/sys/fs/cgroup", "/payload/pods", func(string) error { return errors.New("no such file") })
 	if err != nil {
 		t.Fatal(err)
 	}

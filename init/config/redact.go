@@ -14,8 +14,10 @@ import (
 // redacted takes the place of a secret.
 const redacted = "***"
 
-// Redact returns the config in data with its secrets (the psk of a wifi
-// network, the password of a registry) replaced by "***" and everything else as it was, comments included.
+// Redact returns the config in data with its secrets (the psk of a wifi network,
+// the password of a registry, environment variables that are called a password, a
+// secret, a token or a key) replaced by "***" and everything else as it was,
+// comments included.
 // A secret that spans lines costs the layout, never the secrecy.
 //
 // Data that is not one YAML document is refused with Errors: what cannot be
@@ -61,7 +63,13 @@ func findSecrets(n *yaml.Node, seen map[*yaml.Node]bool) {
 	}
 }
 
-func isSecret(field string) bool { return field == "psk" || field == "password" }
+// isSecret goes by the name, which for a variable of a program's environment is
+// all that there is to go by.
+func isSecret(field string) bool {
+	name := strings.ToUpper(field)
+	return field == "psk" || strings.HasSuffix(name, "_KEY") ||
+		slices.ContainsFunc([]string{"PASSWORD", "PASSWD", "SECRET", "TOKEN"}, func(word string) bool { return strings.Contains(name, word) })
+}
 
 // redactInPlace cuts the secrets out of the text, and reads the result back
 // before it vouches for it.

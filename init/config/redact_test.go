@@ -10,6 +10,8 @@ func TestRedact(t *testing.T) {
 		{"none", "machine: {} # note\n", "machine: {} # note\n"},
 		{"plain", "a:\n  psk: correct horse  # note\n  b: 1\n", "a:\n  psk: \"***\"  # note\n  b: 1\n"},
 		{"password", "registries: [{host: a, username: b, password: c d}]\n", "registries: [{host: a, username: b, password: \"***\"}]\n"},
+		{"environment", "env: {DB_PASSWORD: a, LANG: C, api_token: b, AWS_SECRET: c, SIGNING_KEY: d}\nsysctls: [{key: a, value: b}]\n",
+			"env: {DB_PASSWORD: \"***\", LANG: C, api_token: \"***\", AWS_SECRET: \"***\", SIGNING_KEY: \"***\"}\nsysctls: [{key: a, value: b}]\n"},
 		{"plain with hash", "psk: correct#horse # note\n", "psk: \"***\" # note\n"},
 		{"quotes inside", "psk: 'it''s, \"so\"' # note\n", "psk: \"***\" # note\n"},
 		{"escapes inside", `{psk: "a\"b\\", c: d}`, `{psk: "***", c: d}`},

@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -58,6 +61,10 @@ const (
 	// A receiver that is not there is tried again after retryMin, doubled up to
 	// retryMax.
 	retryMin, retryMax = time.Second, time.Minute
+	// A connection that has stood for steady is one that works. One that ends
+	// sooner is tried again ever more slowly, or what is said of it, which is
+	// forwarded, too, would keep it going for ever.
+	steady = 10 * time.Second
 	// maxBatch bounds what is formatted before it is sent, in bytes.
 	maxBatch = 32 << 10
 )
@@ -74,10 +81,17 @@ type Forwarder struct {
 	Say func(format string, args ...any)
 
 	places  map[string]uint64
+	before  map[string]uint64 // places before the last batch
+	sent    time.Time         // when that was handed over
+	first   int               // of the logs: whose turn it is
+	said    string            // the last word on the sink
 	entries []Entry
 	packets []packet
 	buffer  []byte
 }
+
+// reaches is the last word on a sink that takes the logs.
+const reaches = "reaches"
 
 // packet is a part of the buffer, and where its log is after it.
 type packet struct {
@@ -88,18 +102,17 @@ type packet struct {
 
 // Run forwards until ctx ends.
 func (f *Forwarder) Run(ctx context.Context) {
-	f.places = make(map[string]uint64)
-	var said string
+	f.places, f.before, f.said = make(map[string]uint64), make(map[string]uint64), ""
 	for pause := retryMin; ctx.Err() == nil; pause = min(2*pause, retryMax) {
-		sent, err := f.session(ctx)
+		stood, err := f.session(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if sent {
-			pause, said = retryMin, ""
+		if stood >= steady {
+			pause = retryMin
 		}
-		if text := err.Error(); text != said {
-			said = text
+		if text := err.Error(); text != f.said {
+			f.said = text
 			f.Say("Logs do not reach %s: %v; trying again.", f.Sink, err)
 		}
 		select {
@@ -109,57 +122,84 @@ func (f *Forwarder) Run(ctx context.Context) {
 	}
 }
 
-// session connects and forwards until something fails. It reports whether
-// anything was sent.
-func (f *Forwarder) session(ctx context.Context) (sent bool, err error) {
+// session connects and forwards until something fails. It returns how long the
+// connection stood.
+func (f *Forwarder) session(ctx context.Context) (stood time.Duration, err error) {
 	dialer := net.Dialer{Timeout: dialTime, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}}
 	conn, err := dialer.DialContext(ctx, f.Sink.Network, f.Sink.Address)
 	if err != nil {
-		return false, plain(err)
+		return 0, plain(err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	closed := watch(conn, f.Sink.Network)
+	began := time.Now()
+	err = f.forward(ctx, conn, watch(conn))
+	if !errors.Is(err, errClosed) && time.Since(f.sent) < gather {
+		// It refuses: what has just been sent has reached nobody.
+		maps.Copy(f.places, f.before)
+	}
+	return time.Since(began), plain(err)
+}
+
+// errClosed says that the receiver has hung up in order: what it was sent, it has
+// read.
+var errClosed = errors.New("it has closed the connection")
+
+// forward sends what there is, and what comes, until something fails.
+func (f *Forwarder) forward(ctx context.Context, conn net.Conn, closed <-chan error) error {
+	proven := false
+	wait := func(until <-chan struct{}, pause <-chan time.Time) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-closed:
+			return err
+		case <-until:
+		case <-pause:
+		}
+		return nil
+	}
 	for {
 		moved := f.Logs.Moved() // before the look: what comes after it is not missed
 		more, err := f.send(conn)
-		if err != nil {
-			return sent, plain(err)
-		}
-		if more {
-			if !sent {
+		switch {
+		case err != nil:
+			return err
+		case more && !proven:
+			// To whoever refuses it, too, the first batch can be handed over.
+			if err := wait(nil, time.After(gather)); err != nil {
+				return err
+			}
+			proven = true
+			if f.said != reaches {
+				f.said = reaches
 				f.Say("Logs reach %s.", f.Sink)
 			}
-			sent = true
+			continue
+		case more:
 			continue
 		}
-		select {
-		case <-ctx.Done():
-			return sent, ctx.Err()
-		case <-closed:
-			return sent, errors.New("it has closed the connection")
-		case <-moved:
+		if err := wait(moved, nil); err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return sent, ctx.Err()
-		case <-time.After(gather):
+		if err := wait(nil, time.After(gather)); err != nil {
+			return err
 		}
 	}
 }
 
-// watch returns a channel that is closed when the receiver hangs up: a write
-// would succeed once more, into nowhere.
-func watch(conn net.Conn, network string) <-chan struct{} {
-	closed := make(chan struct{})
-	if network != "tcp" {
-		return closed // a datagram has no end; nil would do as well
-	}
+// watch returns a channel that tells when the receiver hangs up, or that nobody
+// takes datagrams there: a write would succeed once more, into nowhere.
+func watch(conn net.Conn) <-chan error {
+	closed := make(chan error, 1)
 	go func() {
-		defer close(closed)
 		var b [512]byte
 		for {
-			if _, err := conn.Read(b[:]); err != nil {
+			if _, err := conn.Read(b[:]); errors.Is(err, io.EOF) {
+				closed <- errClosed
+				return
+			} else if err != nil {
+				closed <- err
 				return
 			}
 		}
@@ -167,25 +207,44 @@ func watch(conn net.Conn, network string) <-chan struct{} {
 	return closed
 }
 
-// send sends what there is of each log, and reports whether there was any.
+// send sends what there is of each log, and reports whether there was any. The
+// logs take turns, so that one that floods keeps no other waiting.
 func (f *Forwarder) send(conn net.Conn) (more bool, err error) {
-	host := f.Host()
+	host, names := f.Host(), f.Logs.Names()
+	f.forget(names)
 	f.buffer, f.packets = f.buffer[:0], f.packets[:0]
-	for _, name := range f.Logs.Names() {
+	for i := range names {
+		turn := (f.first + i) % len(names)
 		if len(f.buffer) >= maxBatch {
+			f.first = turn
 			break
 		}
-		var next, lost uint64
-		f.entries, next, lost = f.Logs.Read(name, f.places[name], f.entries[:0])
-		if lost > 0 {
-			text := fmt.Appendf(nil, "%d lines were lost here: they came faster than they could be sent", lost)
-			f.add(host, name, Entry{UnixNanos: at(f.entries), Stderr: true, Text: text}, next-uint64(len(f.entries)))
-		}
-		for i, e := range f.entries {
-			f.add(host, name, e, next-uint64(len(f.entries)-1-i))
-		}
+		f.take(host, names[turn])
 	}
 	return len(f.packets) > 0, f.write(conn)
+}
+
+// forget drops the places in logs that are not there any more.
+func (f *Forwarder) forget(names []string) {
+	if len(f.places) > len(names) {
+		maps.DeleteFunc(f.places, func(name string, _ uint64) bool { return !slices.Contains(names, name) })
+	}
+}
+
+// take formats the next lines of a log.
+func (f *Forwarder) take(host, name string) {
+	var next, lost uint64
+	f.entries, next, lost = f.Logs.Read(name, f.places[name], f.entries[:0])
+	if next < f.places[name] { // another log of that name
+		f.entries, next, lost = f.Logs.Read(name, 0, f.entries[:0])
+	}
+	if lost > 0 {
+		text := fmt.Appendf(nil, "%d lines were lost here: they came faster than they could be sent", lost)
+		f.add(host, name, Entry{UnixNanos: at(f.entries), Stderr: true, Text: text}, next-uint64(len(f.entries)))
+	}
+	for i, e := range f.entries {
+		f.add(host, name, e, next-uint64(len(f.entries)-1-i))
+	}
 }
 
 func at(entries []Entry) int64 {
@@ -207,7 +266,12 @@ func (f *Forwarder) write(conn net.Conn) error {
 	if len(f.packets) == 0 {
 		return nil
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+	clear(f.before)
+	for _, p := range f.packets {
+		f.before[p.log] = f.places[p.log]
+	}
+	f.sent = time.Now()
+	if err := conn.SetWriteDeadline(f.sent.Add(writeTime)); err != nil {
 		return err
 	}
 	if f.Sink.Network == "tcp" {

@@ -266,3 +266,93 @@ func TestUDP(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedDatagrams: a datagram to a port that nobody has can be sent, and is
+// refused later. It counted as received; that the sink is reached, and that it is
+// not, was said in turn, and each such line was the next one to be sent.
+func TestRefusedDatagrams(t *testing.T) {
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := server.LocalAddr().String()
+	server.Close()
+	l := newLogs(100)
+	l.write("web", "one")
+	said := forward(t, Sink{Network: "udp", Address: address}, l)
+	time.Sleep(3500 * time.Millisecond) // three tries
+	said.mu.Lock()
+	lines := slices.Clone(said.lines)
+	said.mu.Unlock()
+	if len(lines) != 1 || !strings.Contains(lines[0], "connection refused") {
+		t.Errorf("said %q; want once that it is refused", lines)
+	}
+	if server, err = net.ListenPacket("udp", address); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	_ = server.SetReadDeadline(time.Now().Add(30 * time.Second))
+	b := make([]byte, 2048)
+	n, _, err := server.ReadFrom(b)
+	if err != nil || !strings.Contains(string(b[:n]), `"message":"one"}`) {
+		t.Errorf("received %q, %v; want what was kept", b[:n], err)
+	}
+}
+
+// TestFloodLeavesRoomForOthers: the logs were read from the first on until a
+// batch was full, and two that flooded kept all others from ever being sent.
+func TestFloodLeavesRoomForOthers(t *testing.T) {
+	server := listen(t, "127.0.0.1:0")
+	l := newLogs(1 << 30)
+	flood := strings.Repeat("x", 4096)
+	for range 200 {
+		l.write("a", flood)
+		l.write("b", flood)
+	}
+	l.write("c", "hear me")
+	forward(t, Sink{Network: "tcp", Address: server.Addr().String()}, piecemeal{l})
+	_, r := accept(t, server)
+	for n := 0; n < 100; n++ {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(line, `"message":"hear me"`) {
+			return
+		}
+	}
+	t.Error("100 lines of others came before the one of c; want it in its turn")
+}
+
+// TestLogThatBeginsAnew: of a log that was forgotten and is there again, nothing
+// is missed.
+func TestLogThatBeginsAnew(t *testing.T) {
+	f := &Forwarder{Logs: newestLogs{}, places: map[string]uint64{"web": 100}}
+	f.take("board", "web")
+	if len(f.packets) != 1 || f.packets[0].next != 1 {
+		t.Errorf("took %+v; want the one line, and to go on with the next", f.packets)
+	}
+	f.forget(nil)
+	if len(f.places) != 0 {
+		t.Errorf("places are kept in logs that are gone: %v", f.places)
+	}
+}
+
+// newestLogs have a log of one line.
+type newestLogs struct{ *logs }
+
+func (newestLogs) Read(_ string, from uint64, out []Entry) ([]Entry, uint64, uint64) {
+	if from > 0 {
+		return out, 1, 0
+	}
+	return append(out, Entry{Text: []byte("one")}), 1, 0
+}
+
+// piecemeal reads some kilobytes at a time, as the rings are.
+type piecemeal struct{ *logs }
+
+func (p piecemeal) Read(name string, from uint64, out []Entry) (entries []Entry, next, lost uint64) {
+	all, _, lost := p.logs.Read(name, from, nil)
+	all = all[:min(len(all), 4)]
+	return append(out, all...), from + uint64(len(all)), lost
+}

@@ -19,6 +19,7 @@ func askGRPC(ctx context.Context, target string) error {
 	// service config, which would be looked up in the DNS.
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithReadBufferSize(maxAnswer), grpc.WithWriteBufferSize(maxAnswer), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
+		grpc.WithMaxHeaderListSize(maxAnswer),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
 		return err

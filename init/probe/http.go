@@ -25,7 +25,7 @@ func askHTTP(ctx context.Context, url string) error {
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return err
+		return withoutPort(err)
 	}
 	defer conn.Close()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -40,11 +40,11 @@ func askHTTP(ctx context.Context, url string) error {
 	}
 	request := "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: machined\r\nAccept: */*\r\nConnection: close\r\n\r\n"
 	if _, err := io.WriteString(conn, request); err != nil {
-		return err
+		return withoutPort(err)
 	}
 	line, err := bufio.NewReaderSize(io.LimitReader(conn, maxStatusLine), maxStatusLine).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("no answer by HTTP: %w", err)
+		return fmt.Errorf("no answer by HTTP: %w", withoutPort(err))
 	}
 	return judgeStatus(line)
 }

@@ -53,10 +53,22 @@ func (p *Prober) ask(ctx context.Context, s *supervise.Service) error {
 	return errors.New("a probe of an unknown kind")
 }
 
+// withoutPort takes our own address out of an error: it differs from try to try,
+// and each new reason is told to all that watch the service.
+func withoutPort(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Source != nil {
+		plain := *op
+		plain.Source = nil
+		return &plain
+	}
+	return err
+}
+
 func askTCP(ctx context.Context, address string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return err
+		return withoutPort(err)
 	}
 	return c.Close()
 }

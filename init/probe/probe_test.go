@@ -120,6 +120,34 @@ func TestHTTPNonsense(t *testing.T) {
 	}
 }
 
+// TestReasonsStay: the port on our side was a part of the error, so that each
+// probe of a service that hung up was news.
+func TestReasonsStay(t *testing.T) {
+	p := newProber(t)
+	l := listen(t, "tcp", "127.0.0.1:0")
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}
+	}()
+	seen := map[string]bool{}
+	for range 20 {
+		err := p.ask(t, supervise.Probe{Kind: supervise.ProbeHTTP, Target: "http://" + l.Addr().String()})
+		if err == nil {
+			t.Fatal("a service that hangs up is taken for health")
+		}
+		seen[err.Error()] = true
+	}
+	if len(seen) > 3 { // the reset may come before the question, after it, or before the answer
+		t.Errorf("20 probes have %d reasons: %v", len(seen), seen)
+	}
+}
+
 func TestSplitURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"http://a": "a a:80 / false", "https://a/b?c#d": "a a:443 /b?c true", "http://a:8080?x": "a:8080 a:8080 /?x false",

@@ -12,7 +12,8 @@ import (
 type Action uint8
 
 const (
-	// DoStart lets a service run; it still waits for what it depends on.
+	// DoStart lets a service run; it still waits for what it depends on. It has got
+	// there when it is healthy.
 	DoStart Action = iota
 	// DoStop ends a service, and before it those that depend on it and run. None
 	// is started again before it is asked for.
@@ -39,6 +40,8 @@ const (
 	ErrGoingDown hal.Error = "the node is going down"
 	// ErrEnded says that the service has ended in another state than was asked for.
 	ErrEnded hal.Error = "it has ended"
+	// ErrOvertaken says that another command has asked for the contrary meanwhile.
+	ErrOvertaken hal.Error = "somebody has asked for the contrary meanwhile"
 )
 
 // Result is what has become of a command.
@@ -205,6 +208,9 @@ func (c *command) finish(err error) {
 
 // judge reports whether the command has come to an end.
 func (c *command) judge(u *unit) (reached bool, err error) {
+	if (c.action == DoStop) != (u.goal == goDown) {
+		return true, ErrOvertaken
+	}
 	if c.action == DoStop {
 		return !u.active() && u.state != Waiting && u.state != Preparing, nil
 	}
@@ -213,7 +219,7 @@ func (c *command) judge(u *unit) (reached bool, err error) {
 	}
 	switch u.state {
 	case Running:
-		return c.action == DoStart || u.starts > c.starts, nil
+		return u.healthy && (c.action == DoStart || u.starts > c.starts), nil
 	case Finished:
 		if u.endedWell {
 			return u.starts > c.starts, nil

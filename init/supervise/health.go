@@ -61,6 +61,7 @@ func (u *unit) judge(now int64, healthy bool, why string) {
 	if healthy {
 		why = ""
 	}
+	why = sentence(why, maxIll)
 	if healthy == u.healthy && why == u.ill {
 		return
 	}

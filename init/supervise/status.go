@@ -1,6 +1,11 @@
 package supervise
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // State is where a service is in its life.
 type State uint8
@@ -80,6 +85,7 @@ const keptChanges = 64
 
 // set moves the service to a state, for a reason.
 func (u *unit) set(now int64, state State, reason string) {
+	reason = sentence(reason, maxReason)
 	if state == Skipped || state == Finished || state == Failed {
 		u.troubled = nil
 	}
@@ -91,6 +97,30 @@ func (u *unit) set(now int64, state State, reason string) {
 	}
 	u.message = reason
 	u.touch(now)
+}
+
+// maxReason and maxIll bound a reason, and the part of it that a probe was
+// answered, in bytes: keptChanges of each service are kept.
+const maxReason, maxIll = 512, 256
+
+// sentence makes a reason that may hold what others have said fit for the API,
+// which takes UTF-8 alone and fails a whole list for one byte, and for terminals.
+func sentence(s string, most int) string {
+	if len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return ' '
+		case r == utf8.RuneError || unicode.IsControl(r):
+			return '?'
+		}
+		return r
+	}, s)
 }
 
 // say changes the message of a service that stays where it is.

@@ -19,11 +19,28 @@ const (
 	cleaning          // its process has ended, Cleanup runs
 )
 
-// isHeld reports whether one of the later services that go down still needs u:
+// hold finds the services that have to wait while they go down. Which one is
+// looked at first does not matter: an update may have taken a dependency out of
+// the config, which then comes after those that need it.
+func (s *Supervisor) hold() {
+	for _, u := range s.units {
+		u.held = false
+	}
+	for more := true; more; {
+		more = false
+		for i := len(s.units) - 1; i >= 0; i-- {
+			if u := s.units[i]; u.goesDown() && !u.held && s.isHeld(u) {
+				u.held, more = true, true
+			}
+		}
+	}
+}
+
+// isHeld reports whether one of the services that go down still needs u:
 // directly, or by way of one that has ended itself.
-func isHeld(u *unit, later []*unit) bool {
-	return slices.ContainsFunc(later, func(d *unit) bool {
-		return d.recycle == "" && d.goesDown() && (d.active() || d.held) && slices.Contains(d.DependsOn, u.ID)
+func (s *Supervisor) isHeld(u *unit) bool {
+	return slices.ContainsFunc(s.units, func(d *unit) bool {
+		return d != u && d.recycle == "" && d.goesDown() && (d.active() || d.held) && slices.Contains(d.DependsOn, u.ID)
 	})
 }
 

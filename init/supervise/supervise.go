@@ -117,9 +117,9 @@ func (s *Supervisor) Step(now int64) int64 {
 	s.collect(now)
 	s.obey(now)
 	next := never
+	s.hold()
 	for i := len(s.units) - 1; i >= 0; i-- {
 		u := s.units[i]
-		u.held = isHeld(u, s.units[i+1:])
 		if u.goesDown() {
 			next = min(next, u.down(now))
 		}

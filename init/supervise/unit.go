@@ -226,7 +226,9 @@ func (u *unit) settleStart(now int64) {
 	u.started = now
 	if err != nil {
 		u.run = nil
-		u.lastExit = err.Error()
+		if err != errGivenUp {
+			u.lastExit = sentence(err.Error(), maxReason)
+		}
 		u.conclude(outcome{state: Failed, reason: err.Error(), retry: u.Restart != Never || err == errGivenUp}, now)
 		return
 	}

@@ -122,12 +122,12 @@ func (n *Node) Controllers() []reconcile.Controller {
 
 func (n *Node) containers() []reconcile.Controller {
 	settings := func() *runtime.Settings { return &n.Settings().Runtime }
+	pods := &runtime.Pods{
+		Settings: settings, CRI: n.CRI, Jobs: n.Jobs, LogDir: n.Pods.LogDir, Prepare: n.Pods.Prepare, Check: n.Pods.Check,
+		Images: &runtime.Importer{Bundles: n.Pods.Bundles, Files: n.Files, Marker: n.Pods.Marker},
+	}
 	return []reconcile.Controller{
-		&runtime.Status{Settings: settings, CRI: n.CRI, Jobs: n.Jobs},
-		&runtime.Pods{
-			Settings: settings, CRI: n.CRI, Jobs: n.Jobs, LogDir: n.Pods.LogDir, Prepare: n.Pods.Prepare, Check: n.Pods.Check,
-			Images: &runtime.Importer{Bundles: n.Pods.Bundles, Files: n.Files, Marker: n.Pods.Marker},
-		},
-		&runtime.Collect{Settings: settings, CRI: n.CRI, Jobs: n.Jobs},
+		&runtime.Status{Settings: settings, CRI: n.CRI, Jobs: n.Jobs}, pods,
+		&runtime.Collect{Settings: settings, CRI: n.CRI, Jobs: n.Jobs, Pods: pods},
 	}
 }

@@ -36,6 +36,7 @@ func Cases() []Case {
 		mountCases(),
 		linkCases(),
 		processCases(),
+		containerCases(),
 		storeCases(),
 		loopCases(),
 	)

@@ -132,8 +132,8 @@ type PodStatus struct {
 	ContainerID string // of its first container
 	PodIP       string // "" on the host's network
 	Message     string
-	// Ready says that all of its containers run, and are well if they are
-	// probed.
+	// Ready says that its containers run, or have ended as they may, and that
+	// those are well that are probed.
 	Ready    bool
 	Restarts uint64 // of all of its containers
 }

@@ -28,37 +28,51 @@ type Importer struct {
 	Files  hal.Files
 	Marker string
 
-	job  hal.Job
-	done bool // this boot
-	next time.Duration
-	wait time.Duration
+	job    hal.Job
+	void   bool // the job is from before the runtime was away
+	done   bool // since the runtime came
+	next   time.Duration
+	wait   time.Duration
+	failed error
 }
 
 // reconcile reports whether the images are there. It stands in a file's way no
 // longer than one attempt: a pod that needs what cannot be read says so itself.
-func (i *Importer) reconcile(r *reconcile.Run, cri hal.CRI, jobs hal.Jobs) bool {
-	if i.done {
-		return true
+// busy says that somebody else reads them.
+func (i *Importer) reconcile(r *reconcile.Run, cri hal.CRI, jobs hal.Jobs, busy bool) bool {
+	if i.job != nil && i.job.Done() {
+		i.ended(r.Now)
 	}
-	if i.job == nil {
-		if r.Now < i.next {
-			r.WakeAt(i.next)
-			return true
-		}
+	switch {
+	case i.done || i.job != nil:
+	case r.Now < i.next:
+		r.WakeAt(i.next)
+	case !busy:
 		i.job = jobs.Start(func() error { return i.all(cri) })
-		return i.wait > 0
 	}
-	if !i.job.Done() {
-		return i.wait > 0
-	}
+	return i.done || i.wait > 0
+}
+
+func (i *Importer) ended(now time.Duration) {
 	err := i.job.Err()
 	i.job = nil
-	if i.done = err == nil; !i.done {
-		i.wait = min(max(2*i.wait, backoffMin), backoffMax)
-		i.next = r.Now + i.wait
-		r.WakeAt(i.next)
+	if i.void {
+		i.void = false
+		return
 	}
-	return true
+	if i.failed = err; err == nil {
+		i.done = true
+		return
+	}
+	i.wait = min(max(2*i.wait, backoffMin), backoffMax)
+	i.next = now + i.wait
+}
+
+// anew has it look again: a runtime that comes back may have been made to begin
+// anew, and without the image of sandboxes it can run none.
+func (i *Importer) anew() {
+	i.done, i.next, i.wait, i.failed = false, 0, 0, nil
+	i.void = i.job != nil
 }
 
 // all imports what has not been. It returns the first error and goes on.
@@ -98,22 +112,25 @@ func (b Bundle) known(cri hal.CRI, before, mark string) bool {
 }
 
 // again imports everything anew, for an image that is missing though it may
-// have been imported: it may have been collected.
-func (i *Importer) again(cri hal.CRI, ref string) (id string, err error) {
+// have been imported: it may have been collected. ErrNotFound when it is not among
+// them; complete says that all of them could be read.
+func (i *Importer) again(cri hal.CRI, ref string) (id string, complete bool, err error) {
 	bundles, err := i.Bundles()
-	if err != nil {
-		return "", err
-	}
+	complete = err == nil
 	for _, b := range bundles {
 		if b.Ref != "" {
 			continue
 		}
 		if err := cri.Import(b.Path); err != nil {
-			continue // it has been reported
+			complete = false
+			continue // it stands in no other's way
 		}
-		if image, err := cri.Image(ref); err == nil {
-			return image.ID, nil
+		switch image, err := cri.Image(ref); {
+		case err == nil:
+			return image.ID, complete, nil
+		case !errors.Is(err, hal.ErrNotFound):
+			complete = false
 		}
 	}
-	return "", hal.ErrNotFound
+	return "", complete, hal.ErrNotFound
 }

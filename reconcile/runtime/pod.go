@@ -57,9 +57,9 @@ type Probe struct {
 	Threshold int
 }
 
-// hash tells specs apart. It is kept with the pod and compared after a restart,
+// Hash tells specs apart. It is kept with the pod and compared after a restart,
 // so a change of what goes into it replaces all pods once.
-func (p *Pod) hash() string {
+func (p *Pod) Hash() string {
 	h := digest(0xcbf29ce484222325)
 	h.flag(p.HostNetwork)
 	for _, m := range p.Ports {

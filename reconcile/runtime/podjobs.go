@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"errors"
 	"time"
 
 	"machined/hal"
@@ -21,10 +20,9 @@ func (s *podState) run(p *Pods, doing string, action func() error) {
 
 func (s *podState) grace() int64 { return int64(s.StopGrace / time.Second) }
 
-// replace removes the sandboxes that are not what is wanted.
-func (s *podState) replace(p *Pods) {
+// replace removes sandboxes that are not what is wanted.
+func (s *podState) replace(p *Pods, ids []string) {
 	cri, grace := p.CRI, s.grace()
-	ids := s.old
 	running := make([][]string, len(ids))
 	for i, id := range ids {
 		running[i] = p.running(id)
@@ -61,16 +59,11 @@ func removeAll(cri hal.CRI, ids []string) (err error) {
 // by the next look, and continued from or removed.
 func (s *podState) create(p *Pods) {
 	maker, pod := s.maker(p), s.Pod
-	images := make([]string, len(pod.Containers))
+	images := make([]string, len(s.containers))
+	for i, c := range s.containers {
+		images[i] = c.image
+	}
 	s.run(p, "being made", func() error {
-		// The images first: to pull them takes longest and needs no sandbox.
-		for i := range pod.Containers {
-			id, err := maker.image(pod.Containers[i].Image)
-			if err != nil {
-				return err
-			}
-			images[i] = id
-		}
 		if err := maker.prepare(pod); err != nil {
 			return err
 		}
@@ -87,55 +80,59 @@ func (s *podState) create(p *Pods) {
 	})
 }
 
-// start makes and starts a container in the pod's sandbox, and removes those
-// that it takes the place of.
-func (s *podState) start(p *Pods, c *containerState, attempt uint32, instead []string) {
-	maker, pod, container, sandbox := s.maker(p), s.Pod, c.Container, s.sandbox.ID
-	instead = append([]string(nil), instead...)
-	grace := s.grace()
+// start makes and starts a container in the pod's sandbox, when its image is
+// there, and removes those that it takes the place of.
+func (s *podState) start(p *Pods, c *containerState, attempt uint32) {
+	if !p.images(s, c) {
+		return
+	}
+	maker, pod, container, image, sandbox, grace := s.maker(p), s.Pod, c.Container, c.image, s.sandbox.ID, s.grace()
+	stale, latest := c.stale, c.now.ID
 	s.run(p, "starting "+c.Name, func() error {
-		image, err := maker.image(container.Image)
-		if err != nil {
-			return err
-		}
 		if err := maker.prepare(pod); err != nil {
 			return err
 		}
-		// Before, and not after: two of them could not listen on one port.
-		for _, id := range instead {
-			_ = maker.cri.StopContainer(id, grace)
+		// Before, and not after: two of them could not listen on one port, and
+		// where each start fails they would become more and more. The latest
+		// stays until there is another: the attempt is its number.
+		if err := removeAll(maker.cri, stale); err != nil {
+			return err
 		}
+		if latest == "" {
+			return maker.start(sandbox, container, image, attempt)
+		}
+		_ = maker.cri.StopContainer(latest, grace)
 		if err := maker.start(sandbox, container, image, attempt); err != nil {
 			return err
 		}
-		return removeAll(maker.cri, instead)
+		return maker.cri.RemoveContainer(latest)
 	})
 }
 
 // restart ends a container that fails its probe. Where its policy allows, it is
 // started again whatever its exit code: it has not ended by itself.
 func (s *podState) restart(p *Pods, c *containerState) {
-	c.probe = probeState{}
-	cri, id, grace := p.CRI, c.now.ID, s.grace()
 	if s.Restart == Never {
+		c.probe = probeState{}
+		cri, id, grace := p.CRI, c.now.ID, s.grace()
 		s.run(p, "stopping "+c.Name+", which fails its probe", func() error { return cri.StopContainer(id, grace) })
 		return
 	}
-	s.start(p, c, c.now.Attempt+1, append(c.stale, id))
-	s.doing = "restarting " + c.Name + ", which fails its probe"
+	if s.start(p, c, c.now.Attempt+1); s.job != nil {
+		c.probe = probeState{}
+		s.doing = "restarting " + c.Name + ", which fails its probe"
+	}
 }
 
 // maker makes parts of a pod, within a job.
 type maker struct {
-	cri      hal.CRI
-	spec     hal.SandboxSpec
-	prepare  func(*Pod) error
-	settings *Settings
-	importer *Importer
+	cri     hal.CRI
+	spec    hal.SandboxSpec
+	prepare func(*Pod) error
 }
 
 func (s *podState) maker(p *Pods) maker {
-	return maker{cri: p.CRI, spec: s.Pod.sandbox(s.want, p.LogDir+"/"+s.Name), prepare: p.Prepare, settings: p.of, importer: p.Images}
+	return maker{cri: p.CRI, spec: s.Pod.sandbox(s.want, p.LogDir+"/"+s.Name), prepare: p.Prepare}
 }
 
 func (m maker) start(sandbox string, c *Container, image string, attempt uint32) error {
@@ -150,19 +147,3 @@ func (m maker) start(sandbox string, c *Container, image string, attempt uint32)
 
 // LogName is the name of a container's log in the directory of its pod.
 func LogName(container string) string { return container + ".log" }
-
-// image returns the id of an image: one that is there, that the card has, or
-// that its registry has.
-func (m maker) image(ref string) (string, error) {
-	image, err := m.cri.Image(ref)
-	if err == nil {
-		return image.ID, nil
-	}
-	if !errors.Is(err, hal.ErrNotFound) {
-		return "", err
-	}
-	if id, err := m.importer.again(m.cri, ref); err == nil {
-		return id, nil
-	}
-	return m.cri.PullImage(ref, m.settings.auth(ref))
-}

@@ -11,7 +11,6 @@ import (
 // probeState is what a container's probe has said.
 type probeState struct {
 	job     hal.Job
-	of      string // id of the container that was asked
 	next    time.Duration
 	well    bool
 	fails   int
@@ -51,7 +50,7 @@ func (c *containerState) ask(r *reconcile.Run, p *Pods, s *podState, ready bool)
 		r.WakeAt(t.next)
 		return
 	}
-	t.next, t.of = r.Now+c.Probe.Period, c.now.ID
+	t.next = r.Now + c.Probe.Period
 	probe, address, id, cri, check := *c.Probe, s.sandbox.Address, c.now.ID, p.CRI, p.Check
 	t.job = p.Jobs.Start(func() error {
 		if probe.Kind == ProbeExec {
@@ -70,7 +69,7 @@ func (t *probeState) answer(p *Probe, now time.Duration, err error) {
 		return
 	}
 	t.fails++
-	t.why = err.Error()
+	t.why = short(err.Error())
 	if t.fails >= p.Threshold {
 		// One that has never been well may still be starting.
 		t.restart = t.well
@@ -87,4 +86,20 @@ func execProbe(cri hal.CRI, id string, p Probe) error {
 		return hal.Error("the probe's command exits with code " + strconv.Itoa(int(code)))
 	}
 	return nil
+}
+
+// same reports whether two probes ask the same.
+func (p *Probe) same(q *Probe) bool {
+	if p == nil || q == nil {
+		return p == q
+	}
+	if p.Kind != q.Kind || p.Target != q.Target || p.Period != q.Period || p.Timeout != q.Timeout || p.Threshold != q.Threshold || len(p.Exec) != len(q.Exec) {
+		return false
+	}
+	for i := range p.Exec {
+		if p.Exec[i] != q.Exec[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -38,34 +38,12 @@ type Pods struct {
 	// Images are imported before the first pod is made.
 	Images *Importer
 
-	of     *Settings // that pods were made of
-	pods   []*podState
-	strays []*stray
-	look   look
-}
-
-// look is what was seen of the runtime last.
-type look struct {
-	job        hal.Job
-	found      *found
-	sandboxes  []hal.Sandbox
-	containers []hal.Container
-	valid      bool // nothing has been done or told of since
-	changes    uint64
-	next       time.Duration
-	failed     error
-}
-
-type found struct {
-	sandboxes  []hal.Sandbox
-	containers []hal.Container
-}
-
-// stray is a sandbox that has to go, and no pod's.
-type stray struct {
-	id   string
-	job  hal.Job
-	next time.Duration // after a failure
+	of      *Settings // that pods were made of
+	pods    []*podState
+	left    []leaving
+	strays  []*stray
+	fetches []*fetch
+	look    look
 }
 
 // Spec implements reconcile.Controller.
@@ -82,52 +60,66 @@ func (p *Pods) Spec() reconcile.Spec {
 func (p *Pods) Reconcile(r *reconcile.Run) error {
 	settings := p.Settings()
 	p.adopt(settings)
-	failed := p.collect(r.Now)
+	p.collect(r.Now)
 	runtime, ready := Ready(r.Store)
-	if settings.Disabled {
-		p.pods = nil
-	} else if ready {
-		imported := p.Images.reconcile(r, p.CRI, p.Jobs)
+	if ready && !settings.Disabled {
+		imported := p.Images.reconcile(r, p.CRI, p.Jobs, p.looking())
 		p.observe(r)
 		if p.look.valid && imported {
 			p.act(r, runtime.NetworkReady)
 		}
+		p.get(r)
 	} else {
-		p.look.valid = false
+		p.away()
 	}
 	p.probe(r, ready)
+	failed := reconcile.First(p.look.failed, p.Images.failed)
 	r.Store.Pods.Begin()
 	for _, s := range p.pods {
-		failed = reconcile.First(failed, r.Store.Pods.Put(r.By, s.status(ready)))
+		failed = reconcile.First(failed, r.Store.Pods.Put(r.By, s.status(p, ready)))
 	}
 	r.Store.Pods.Sweep(r.By)
 	return failed
 }
 
+// away is how things stand while the runtime does not answer, or is not wanted. It
+// may come back without anything that it had.
+func (p *Pods) away() {
+	p.look.valid, p.look.failed = false, nil
+	p.Images.anew()
+	p.anew(true)
+}
+
 // adopt takes over another config. What is known of pods that are in both is
-// kept; what is under way for the others is no matter, they become strays.
+// kept.
 func (p *Pods) adopt(settings *Settings) {
 	if settings == p.of {
 		return
 	}
 	p.of = settings
+	wanted := settings.Pods
+	if settings.Disabled {
+		wanted = nil
+	}
 	var pods []*podState
-	for i := range settings.Pods {
-		pod := &settings.Pods[i]
-		s := p.find(pod.Name)
+	for i := range wanted {
+		s := p.find(wanted[i].Name)
 		if s == nil {
 			s = &podState{phase: phasePending, message: "not made yet"}
+			if s.job = p.comeBack(wanted[i].Name); s.job != nil {
+				s.doing = "ending what was begun"
+			}
 		}
-		s.adopt(pod)
+		s.adopt(&wanted[i])
 		pods = append(pods, s)
 	}
 	for _, old := range p.pods {
-		if old.job != nil && !listed(pods, old) {
-			// What it makes has to be looked at when it has ended.
-			p.strays = append(p.strays, &stray{job: old.job})
+		if !listed(pods, old) {
+			p.leave(old)
 		}
 	}
 	p.pods, p.look.valid = pods, false
+	p.anew(false)
 }
 
 func listed(pods []*podState, s *podState) bool {
@@ -149,65 +141,16 @@ func (p *Pods) find(name string) *podState {
 }
 
 // collect takes in the jobs that have ended.
-func (p *Pods) collect(now time.Duration) error {
+func (p *Pods) collect(now time.Duration) {
 	for _, s := range p.pods {
 		if s.job != nil && s.job.Done() {
 			s.ended(now)
 			p.look.valid = false
 		}
 	}
-	kept := p.strays[:0]
-	for _, s := range p.strays {
-		if s.job != nil && s.job.Done() {
-			err := s.job.Err()
-			s.job, s.next = nil, now
-			p.look.valid = false
-			if err != nil {
-				s.next = now + backoffMin
-			}
-			if err == nil || s.id == "" {
-				continue
-			}
-		}
-		kept = append(kept, s)
-	}
-	p.strays = kept
-	l := &p.look
-	if l.job == nil || !l.job.Done() {
-		return l.failed
-	}
-	l.failed = l.job.Err()
-	l.job = nil
-	if l.failed != nil {
-		l.next = now + pollSoon
-		return l.failed
-	}
-	l.sandboxes, l.containers = l.found.sandboxes, l.found.containers
-	l.found = nil
-	return nil
-}
-
-// observe has the runtime looked at when something may have changed. What was
-// seen before is not acted on then.
-func (p *Pods) observe(r *reconcile.Run) {
-	l := &p.look
-	if changes := p.CRI.Changes(); changes != l.changes {
-		l.changes, l.valid = changes, false
-	}
-	if l.job != nil {
-		return
-	}
-	if l.valid && r.Now < l.next || l.failed != nil && r.Now < l.next {
-		r.WakeAt(l.next)
-		return
-	}
-	// What moves after this point makes the answer void.
-	f, cri := new(found), p.CRI
-	l.found, l.valid, l.next = f, true, r.Now+lookEvery
-	l.job = p.Jobs.Start(func() (err error) {
-		f.sandboxes, f.containers, err = cri.Pods()
-		return err
-	})
+	p.takeStrays(now)
+	p.fetched(now)
+	p.look.take(now)
 }
 
 // act starts what is to be done next for each pod.
@@ -223,7 +166,7 @@ func (p *Pods) act(r *reconcile.Run, network bool) {
 		}
 	}
 	for _, s := range p.pods {
-		if s.job != nil {
+		if s.job != nil || p.going(s.Name) {
 			continue
 		}
 		s.observe(r.Now, &p.look)
@@ -234,60 +177,4 @@ func (p *Pods) act(r *reconcile.Run, network bool) {
 			running++
 		}
 	}
-}
-
-// sweep removes the sandboxes that this program made, and no config names.
-func (p *Pods) sweep(r *reconcile.Run) {
-	kept := p.strays[:0]
-	for _, s := range p.strays {
-		if s.job != nil || p.look.has(s.id) {
-			kept = append(kept, s)
-		}
-	}
-	p.strays = kept
-	for _, s := range p.look.sandboxes {
-		if s.Name == "" || p.find(s.Name) != nil {
-			continue
-		}
-		known := p.stray(s.ID)
-		if known == nil {
-			known = &stray{id: s.ID}
-			p.strays = append(p.strays, known)
-		}
-		if known.job != nil || r.Now < known.next {
-			r.WakeAt(max(known.next, r.Now))
-			continue
-		}
-		cri, id, running := p.CRI, s.ID, p.running(s.ID)
-		known.job = p.Jobs.Start(func() error { return remove(cri, id, running, defaultGrace) })
-	}
-}
-
-func (p *Pods) stray(id string) *stray {
-	for _, s := range p.strays {
-		if s.id == id {
-			return s
-		}
-	}
-	return nil
-}
-
-// running returns the containers of a sandbox that run.
-func (p *Pods) running(sandbox string) []string {
-	var ids []string
-	for _, c := range p.look.containers {
-		if c.Sandbox == sandbox && c.State == hal.ContainerRunning {
-			ids = append(ids, c.ID)
-		}
-	}
-	return ids
-}
-
-func (l *look) has(sandbox string) bool {
-	for _, s := range l.sandboxes {
-		if s.ID == sandbox {
-			return true
-		}
-	}
-	return false
 }

@@ -94,7 +94,7 @@ func TestHashTellsSpecsApart(t *testing.T) {
 		specs = append(specs, p)
 	}
 	for i := range specs {
-		h := specs[i].hash()
+		h := specs[i].Hash()
 		if other, ok := seen[h]; ok {
 			t.Errorf("specs %d and %d have the hash %s", other, i, h)
 		}

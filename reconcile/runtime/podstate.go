@@ -29,12 +29,14 @@ type podState struct {
 	doing string // shown while it runs
 
 	sandbox    hal.Sandbox // the one that runs; ID "" for none
-	old        []string    // sandboxes that have to go
+	old        []string    // sandboxes of it that do not run, and have to go
+	former     []string    // those that run another spec, until this one can
 	containers []*containerState
 
 	backoff time.Duration // after actions that failed
 	next    time.Duration
-	failed  error // of the last action
+	failed  error  // of the last action
+	waiting string // for this image
 	phase   string
 	message string
 }
@@ -42,9 +44,11 @@ type podState struct {
 // containerState is a container of a pod and how it has fared.
 type containerState struct {
 	*Container
-	now     hal.Container // the last attempt; ID "" for none
+	now     hal.Container // the latest attempt; ID "" for none
+	last    hal.Container // the one that was seen to have ended last
 	stale   []string      // earlier attempts
-	seen    string        // id of the one whose end has been counted
+	image   string        // its id, once it is known to be there
+	waits   bool          // for the image
 	started time.Duration // when the present attempt was seen to run
 	running string        // id of that one
 	backoff time.Duration
@@ -54,13 +58,13 @@ type containerState struct {
 
 // adopt takes a spec of the same name over.
 func (s *podState) adopt(pod *Pod) {
-	s.Pod, s.want = pod, pod.hash()
+	s.Pod, s.want = pod, pod.Hash()
 	var containers []*containerState
 	for i := range pod.Containers {
 		c := &containerState{Container: &pod.Containers[i]}
 		for _, old := range s.containers {
 			if old.Name == c.Name {
-				old.Container = c.Container
+				old.adopt(c.Container)
 				c = old
 			}
 		}
@@ -68,6 +72,16 @@ func (s *podState) adopt(pod *Pod) {
 	}
 	s.containers = containers
 	s.next, s.backoff = 0, 0
+}
+
+func (c *containerState) adopt(spec *Container) {
+	if spec.Image != c.Image {
+		c.image, c.waits = "", false
+	}
+	if !spec.Probe.same(c.Probe) {
+		c.probe = probeState{}
+	}
+	c.Container = spec
 }
 
 // ended takes in the end of an action.
@@ -80,16 +94,21 @@ func (s *podState) ended(now time.Duration) {
 	}
 	s.backoff = min(max(2*s.backoff, backoffMin), backoffMax)
 	s.next = now + s.backoff
+	for _, c := range s.containers {
+		c.image = "" // it may be gone, which is looked for
+	}
 }
 
 // observe finds the pod in what the runtime has.
 func (s *podState) observe(now time.Duration, l *look) {
-	s.sandbox, s.old = hal.Sandbox{}, nil
+	s.sandbox, s.old, s.former = hal.Sandbox{}, nil, nil
 	for _, b := range l.sandboxes {
 		switch {
 		case b.Name != s.Name:
 		case b.Ready && b.Hash == s.want && s.sandbox.ID == "":
 			s.sandbox = b
+		case b.Ready && b.Hash != s.want:
+			s.former = append(s.former, b.ID)
 		default:
 			s.old = append(s.old, b.ID)
 		}
@@ -113,6 +132,10 @@ func (c *containerState) observe(now time.Duration, s *podState, all []hal.Conta
 			c.stale = append(c.stale, k.ID)
 		}
 	}
+	if c.now.ID == "" && s.sandbox.ID != "" && c.last.Sandbox == s.sandbox.ID {
+		// It was removed for want of space. That it has ended counts on.
+		c.now = c.last
+	}
 	switch c.now.State {
 	case hal.ContainerRunning:
 		if c.running != c.now.ID {
@@ -120,8 +143,8 @@ func (c *containerState) observe(now time.Duration, s *podState, all []hal.Conta
 			c.probe = probeState{}
 		}
 	case hal.ContainerExited:
-		if c.seen != c.now.ID {
-			c.seen = c.now.ID
+		if c.last.ID != c.now.ID {
+			c.last = c.now
 			if c.running == c.now.ID && now >= c.started+stableAfter {
 				c.backoff = 0
 			}
@@ -180,7 +203,7 @@ func (c *containerState) end() string {
 }
 
 // status returns what is published.
-func (s *podState) status(ready bool) resource.PodStatus {
+func (s *podState) status(p *Pods, ready bool) resource.PodStatus {
 	out := resource.PodStatus{Name: s.Name, Phase: s.phase, PodIP: s.sandbox.Address, Message: s.message, Ready: s.phase == phaseRunning && ready}
 	if len(s.containers) > 0 {
 		out.ContainerID = s.containers[0].now.ID
@@ -194,15 +217,36 @@ func (s *podState) status(ready bool) resource.PodStatus {
 			}
 		}
 	}
-	switch {
+	switch f := p.fetch(s.waiting); {
 	case !ready:
 		out.Phase, out.Message = phaseUnknown, "waiting for the container runtime"
+	case f != nil && f.failed != "":
+		out.Message = f.failed
 	case s.failed != nil:
 		out.Message = s.failed.Error()
 	case s.doing != "":
 		out.Message = s.doing
+	case f != nil:
+		out.Message = "getting image " + f.ref
 	}
+	out.Message = short(out.Message)
 	return out
+}
+
+// textMost bounds what is kept of what others say, in bytes: runtimes quote all
+// that a server has answered.
+const textMost = 400
+
+// short cuts a text, between two characters.
+func short(text string) string {
+	if len(text) <= textMost {
+		return text
+	}
+	end := textMost
+	for end > 0 && text[end]&0xc0 == 0x80 {
+		end--
+	}
+	return text[:end] + "..."
 }
 
 // begin starts the next action of a pod, if there is one.
@@ -211,40 +255,67 @@ func (s *podState) begin(r *reconcile.Run, p *Pods, network bool) {
 		r.WakeAt(s.next)
 		return
 	}
+	s.waiting = ""
+	for _, c := range s.containers {
+		c.waits = false
+	}
 	switch {
 	case len(s.old) > 0:
-		s.replace(p)
+		s.replace(p, s.old)
 	case s.sandbox.ID == "" && !network && !s.HostNetwork:
 		s.phase, s.message = phasePending, "waiting for the runtime's network"
+	case s.sandbox.ID == "" && !p.images(s, s.containers...):
+		// What runs of an earlier spec runs on meanwhile.
+	case len(s.former) > 0:
+		s.replace(p, s.former)
+	case s.sandbox.ID == "" && p.going(""):
+		s.phase, s.message = phasePending, "waiting for the end of a pod that goes"
 	case s.sandbox.ID == "":
 		s.create(p)
 	default:
-		for _, c := range s.containers {
-			if s.job == nil {
-				s.mend(r, p, c)
-			}
-		}
+		s.mendAll(r, p)
 	}
 }
 
-// mend does what is to be done next for a container.
-func (s *podState) mend(r *reconcile.Run, p *Pods, c *containerState) {
+// mendAll starts what is to be done next for a pod that is there.
+func (s *podState) mendAll(r *reconcile.Run, p *Pods) {
+	if len(s.former) > 0 {
+		s.replace(p, s.former)
+		return
+	}
+	well := true
+	for _, c := range s.containers {
+		if s.job == nil {
+			well = s.mend(r, p, c) && well
+		}
+	}
+	if well {
+		s.failed, s.backoff = nil, 0 // whatever it was, it has been overcome
+	}
+}
+
+// mend does what is to be done next for a container, and reports whether that is
+// nothing.
+func (s *podState) mend(r *reconcile.Run, p *Pods, c *containerState) (well bool) {
 	switch {
 	case c.now.ID == "":
-		s.start(p, c, 0, c.stale)
+		s.start(p, c, 0)
 	case c.now.State == hal.ContainerCreated, c.now.State == hal.ContainerUnknown:
 		// What has been made half is made anew.
-		s.start(p, c, c.now.Attempt+1, append(c.stale, c.now.ID))
+		s.start(p, c, c.now.Attempt+1)
 	case c.now.State == hal.ContainerExited && c.again(s.Restart):
 		if r.Now < c.next {
 			r.WakeAt(c.next)
-			return
+			return true
 		}
-		s.start(p, c, c.now.Attempt+1, append(c.stale, c.now.ID))
+		s.start(p, c, c.now.Attempt+1)
 	case c.probe.restart:
 		s.restart(p, c)
 	case len(c.stale) > 0:
 		cri, ids := p.CRI, c.stale
 		s.run(p, "removing earlier containers", func() error { return removeAll(cri, ids) })
+	default:
+		return true
 	}
+	return false
 }

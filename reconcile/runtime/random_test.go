@@ -58,8 +58,8 @@ func randomWorld(t *testing.T, seed uint64) {
 	}
 	for _, s := range sandboxes {
 		for i := range last {
-			if last[i].Name == s.Name && last[i].hash() != s.Hash {
-				t.Errorf("pod %s has the hash %s; want %s", s.Name, s.Hash, last[i].hash())
+			if last[i].Name == s.Name && last[i].Hash() != s.Hash {
+				t.Errorf("pod %s has the hash %s; want %s", s.Name, s.Hash, last[i].Hash())
 			}
 		}
 	}

@@ -19,10 +19,12 @@ type rig struct {
 	jobs     *fake.Jobs
 	files    *fake.Files
 	cri      *fake.CRI
+	seen     hal.CRI // what the controllers see of it
 	store    *reconcile.Store
 	loop     *reconcile.Loop
 	by       reconcile.Owner
 	settings *Settings
+	pods     *Pods
 	bundles  []Bundle
 	checks   []string // what probes were asked
 	checkErr error
@@ -37,6 +39,7 @@ func newRig(t *testing.T, pods ...Pod) *rig {
 		t: t, clock: clock, jobs: fake.NewJobs(clock), files: &fake.Files{}, cri: fake.NewCRI(),
 		store: reconcile.NewStore(nil), settings: &Settings{Pods: pods},
 	}
+	r.seen = r.cri
 	r.cri.Registry = []fake.Source{{Ref: "web:1", Image: image("sha256:web", "web:1")}, {Ref: "db:1", Image: image("sha256:db", "db:1")}}
 	r.start()
 	return r
@@ -55,18 +58,18 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	settings := func() *Settings { return r.settings }
-	for _, c := range []reconcile.Controller{
-		&Status{Settings: settings, CRI: r.cri, Jobs: r.jobs},
-		&Pods{
-			Settings: settings, CRI: r.cri, Jobs: r.jobs, LogDir: "/run/logs",
-			Prepare: func(p *Pod) error { r.prepared = append(r.prepared, p.Name); return nil },
-			Check: func(p Probe, address string) error {
-				r.checks = append(r.checks, p.Target+" at "+address)
-				return r.checkErr
-			},
-			Images: &Importer{Bundles: func() ([]Bundle, error) { return r.bundles, nil }, Files: r.files, Marker: "/var/imported"},
+	r.pods = &Pods{
+		Settings: settings, CRI: r.seen, Jobs: r.jobs, LogDir: "/run/logs",
+		Prepare: func(p *Pod) error { r.prepared = append(r.prepared, p.Name); return nil },
+		Check: func(p Probe, address string) error {
+			r.checks = append(r.checks, p.Target+" at "+address)
+			return r.checkErr
 		},
-		&Collect{Settings: settings, CRI: r.cri, Jobs: r.jobs},
+		Images: &Importer{Bundles: func() ([]Bundle, error) { return r.bundles, nil }, Files: r.files, Marker: "/var/imported"},
+	}
+	for _, c := range []reconcile.Controller{
+		&Status{Settings: settings, CRI: r.seen, Jobs: r.jobs}, r.pods,
+		&Collect{Settings: settings, CRI: r.seen, Jobs: r.jobs, Pods: r.pods},
 	} {
 		if err := r.loop.Add(c); err != nil {
 			r.t.Fatal(err)
@@ -81,6 +84,13 @@ func (r *rig) start() {
 func (r *rig) service(state string) {
 	r.t.Helper()
 	if err := r.store.Services.Put(r.by, resource.ServiceStatus{ServiceID: ServiceID, State: state}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) servicePID(pid int64) {
+	r.t.Helper()
+	if err := r.store.Services.Put(r.by, resource.ServiceStatus{ServiceID: ServiceID, State: "Running", PID: pid}); err != nil {
 		r.t.Fatal(err)
 	}
 }

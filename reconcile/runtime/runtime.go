@@ -34,6 +34,7 @@ const (
 	// answerWithin is when a runtime that has not answered counts as stuck. With
 	// pollEvery, that is told within two periods.
 	answerWithin = pollEvery
+	stuck        = "it does not answer"
 )
 
 // Status asks the runtime how it is, and publishes RuntimeStatus.
@@ -46,8 +47,9 @@ type Status struct {
 	answer *hal.RuntimeState
 	began  time.Duration
 	next   time.Duration
-	runs   bool // the service's process, when last seen
-	void   bool // the present question is of an earlier process
+	runs   bool  // the service's process, when last seen
+	pid    int64 // of it
+	void   bool  // the present question is of an earlier process
 	status resource.RuntimeStatus
 }
 
@@ -85,20 +87,25 @@ func (s *Status) follow(r *reconcile.Run) {
 	runs := service.State == "Running"
 	switch {
 	case !runs:
-		s.fail("its service is " + state(service.State))
+		s.fail(state(service))
 		s.void = s.job != nil
-	case !s.runs:
+	case !s.runs || s.pid != service.PID:
 		s.next = r.Now
+		s.void = s.job != nil
 		s.fail("it has just been started")
 	}
-	s.runs = runs
+	s.runs, s.pid = runs, service.PID
 }
 
-func state(s string) string {
-	if s == "" {
-		return "not there yet"
+// state says why the process is not there.
+func state(s resource.ServiceStatus) string {
+	switch {
+	case s.State == "":
+		return "its service is not there yet"
+	case s.Message == "":
+		return "its service is " + s.State
 	}
-	return s
+	return "its service is " + s.State + ": " + s.Message
 }
 
 func (s *Status) fail(why string) {
@@ -112,7 +119,7 @@ func (s *Status) take(now time.Duration) {
 	}
 	if !s.job.Done() {
 		if now >= s.began+answerWithin && s.runs {
-			s.fail("it does not answer")
+			s.fail(stuck)
 		}
 		return
 	}
@@ -123,13 +130,15 @@ func (s *Status) take(now time.Duration) {
 		return
 	}
 	if err != nil {
-		s.fail(err.Error())
+		if s.status.Message != stuck { // the driver's error says the same, later
+			s.fail(short(err.Error()))
+		}
 		s.next = now + pollSoon
 		return
 	}
 	a := s.answer
 	s.status.Ready, s.status.NetworkReady = a.Ready, a.NetworkReady
-	s.status.Version, s.status.Message = a.Version, a.Message
+	s.status.Version, s.status.Message = a.Version, short(a.Message)
 	s.next = now + pollSoon
 	if a.Ready && a.NetworkReady {
 		s.next = now + pollEvery

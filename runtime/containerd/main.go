@@ -3,6 +3,7 @@
 //
 //	containerd --config FILE           serve
 //	containerd check --config FILE     say what is wrong with a configuration
+//	containerd verify ROOT             say which of its databases are damaged
 //	containerd import PATH...          import images into CRI's namespace
 package main
 
@@ -30,6 +31,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		switch args[0] {
 		case "check":
 			command, args = checkCommand, args[1:]
+		case "verify":
+			command, args = verifyCommand, args[1:]
 		case "import":
 			command, args = importCommand, args[1:]
 		}

@@ -18,6 +18,7 @@ type agent struct {
 	url     string // as the guest reaches it
 	work    chan string
 	answers chan string
+	mux     *http.ServeMux // for more that the guest may reach
 
 	mu  sync.Mutex
 	eat bool
@@ -37,6 +38,7 @@ func newAgent(t *testing.T) *agent {
 		work: make(chan string), answers: make(chan string, 1),
 	}
 	mux := http.NewServeMux()
+	a.mux = mux
 	mux.HandleFunc("/work", func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case work := <-a.work:
@@ -99,8 +101,8 @@ func (a *agent) do(format string, args ...any) string {
 	return answer
 }
 
-func (a *agent) letEat() {
+func (a *agent) letEat(eat bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.eat = true
+	a.eat = eat
 }

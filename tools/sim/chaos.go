@@ -24,7 +24,7 @@ func mishaps() []mishap {
 // chaos does one thing, and plans the next.
 func (w *world) chaos() {
 	w.counts.chaos++
-	all := mishaps()
+	all := append(mishaps(), podMishaps()...)
 	sum := 0
 	for _, m := range all {
 		sum += m.weight
@@ -49,6 +49,7 @@ func (w *world) calm() {
 	w.provisioner.Heal("Volume")
 	w.provisioner.Heal("Wipe")
 	w.jobs.Heal()
+	w.calmContainers()
 	for _, n := range w.nics {
 		for _, s := range n.servers {
 			s.Refuses, s.Deaf, s.Silent = false, 0, w.chance(15)
@@ -237,7 +238,7 @@ func (w *world) jumpClock() {
 }
 
 func (w *world) breakDrivers() {
-	b := burst{driver: pick(w, "", "", "links", "host", "dhcp", "ntp", "clock", "files", "mounts", "disks", "provisioner")}
+	b := burst{driver: pick(w, "", "", "links", "host", "dhcp", "ntp", "clock", "files", "mounts", "disks", "provisioner", "cri", "cri", "prepare")}
 	b.percent, b.until = pick(w, 5, 30, 100), w.now()+dur(w.between(second, 60*second))
 	kept := w.faults[:0]
 	for _, other := range w.faults {

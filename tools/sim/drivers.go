@@ -257,19 +257,27 @@ func (f files) Read(path string) ([]byte, error) {
 	if err := f.w.enter("files"); err != nil {
 		return nil, err
 	}
-	return f.Files.Read(path)
+	return f.Files.Read(f.at(path))
 }
 
 func (f files) Replace(path string, data []byte, public bool) error {
 	if err := f.w.enter("files"); err != nil {
 		return err
 	}
-	return f.Files.Replace(path, data, public)
+	return f.Files.Replace(f.at(path), data, public)
 }
 
 func (f files) Remove(path string) error {
 	if err := f.w.enter("files"); err != nil {
 		return err
 	}
-	return f.Files.Remove(path)
+	return f.Files.Remove(f.at(path))
+}
+
+// at returns where a file is. The marker is on the volume of the runtime.
+func (f files) at(path string) string {
+	if path == markerPath {
+		return f.w.marker()
+	}
+	return path
 }

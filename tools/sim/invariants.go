@@ -11,8 +11,9 @@ import (
 
 // window counts passes, to see a loop that never rests.
 type window struct {
-	from   time.Duration
-	passes int
+	from    time.Duration
+	passes  int
+	changes uint64 // of the container runtime, when it was looked at
 }
 
 const (
@@ -29,6 +30,7 @@ func (w *world) check() {
 	w.checkTables()
 	w.checkForeign()
 	w.checkVolumes()
+	w.checkPods()
 	w.checkErrors()
 	if w.clock.Now() < built && !w.ledger.lowered {
 		w.fail("floor", "the clock is at %v, before the program was built", time.Unix(0, w.clock.Now()).UTC())
@@ -41,7 +43,7 @@ func (w *world) check() {
 
 func (w *world) checkPace() {
 	if w.now() >= w.window.from+windowLength {
-		w.window = window{from: w.now()}
+		w.window = window{from: w.now(), changes: w.window.changes}
 	}
 	if w.window.passes++; w.window.passes > windowMost {
 		w.fail("progress", "%d passes in %v: %s", w.window.passes, w.now()-w.window.from, w.node.busiest())
@@ -52,7 +54,7 @@ func (w *world) fileBound() int {
 	for _, n := range w.nics {
 		w.ledger.names[n.name] = true
 	}
-	return (1 + len(w.ledger.uuids)) * (2 + len(w.ledger.names))
+	return (1+len(w.ledger.uuids))*(2+len(w.ledger.names)) + len(w.containers.kept)
 }
 
 // checkTables bounds each table by what is there.
@@ -69,7 +71,8 @@ func (w *world) checkTables() {
 		{resource.LeaseStatusKind, s.Leases.Len(), len(w.nics)}, {resource.DiskStatusKind, s.Disks.Len(), len(w.stores)},
 		{resource.DiscoveredVolumeKind, s.Discovered.Len(), len(w.blocks.Devices())}, {resource.VolumeStatusKind, s.Volumes.Len(), 2},
 		{resource.MountStatusKind, s.Mounts.Len(), 8}, {resource.TimeStatusKind, s.Time.Len(), 1},
-		{resource.ControllerStatusKind, s.Controllers.Len(), 16},
+		{resource.ControllerStatusKind, s.Controllers.Len(), 16}, {resource.PodStatusKind, s.Pods.Len(), len(w.node.settings.Runtime.Pods)},
+		{resource.RuntimeStatusKind, s.Runtimes.Len(), 1},
 	} {
 		if b.len > b.max || b.len > reconcile.MaxEntries {
 			w.fail("memory", "the table of %v has %d entries; want %d at most", b.kind, b.len, b.max)

@@ -11,6 +11,7 @@ import (
 	"machined/reconcile"
 	"machined/reconcile/assembly"
 	"machined/reconcile/resource"
+	"machined/reconcile/runtime"
 	"machined/reconcile/timesync"
 )
 
@@ -46,7 +47,10 @@ func (n *node) start() {
 	w := n.w
 	w.dead, w.cutAfter = false, 0
 	w.jobs = fake.NewJobs(w.clock)
+	w.podJobs = fake.NewJobs(w.clock)
 	w.jobs.Delays = func(int) int64 { return w.between(1_000_000, w.slow) }
+	w.podJobs.Delays = w.jobs.Delays
+	w.containers.volumes, w.containers.volume, w.containers.answered = 0, w.containers.place, w.now()
 	all, _ := w.links.List()
 	for _, l := range all {
 		w.dhcp.Close(l.Index)
@@ -84,7 +88,11 @@ func (n *node) assemble() {
 		Drivers: assembly.Drivers{
 			Clock: clock{w.clock, w}, Host: host{w.host, w}, Links: links{w.links, w}, DHCP: dhcp{w.dhcp, w}, NTP: ntp{w.ntp, w},
 			Blocks: w.blocks, Provisioner: provisioner{w}, Disks: disks{w.disks, w}, Mounts: mounts{w.mounts, w}, Files: files{w.files, w},
-			Jobs: jobs{w: w, inner: w.jobs},
+			Jobs: jobs{w: w, inner: w.jobs}, CRI: cri{w},
+		},
+		Pods: assembly.Pods{
+			LogDir: "/run/logs", Prepare: func(*runtime.Pod) error { return w.enter("prepare") },
+			Check: func(runtime.Probe, string) error { return w.checkProbe() }, Bundles: bundles, Marker: markerPath,
 		},
 		Places: assembly.Places{
 			BootDisk: n.bootDisk, Boot: boot, State: statePath, Ephemeral: varPath, NewRoot: "/newroot", Resolver: resolverPath, Leases: leasesPath,
@@ -94,12 +102,22 @@ func (n *node) assemble() {
 		OnState:  n.onState, MayProvision: n.mayProvision, Floor: built, Seed: seed,
 	}
 	for _, c := range parts.Controllers() {
-		if sync, ok := c.(*timesync.Sync); ok {
-			sync.Jobs = jobs{w, w.jobs, true}
+		switch c := c.(type) {
+		case *timesync.Sync:
+			c.Jobs = jobs{w, w.jobs, true}
+		case *runtime.Status:
+			c.Jobs = criJobs{w, w.podJobs}
+		case *runtime.Pods:
+			c.Jobs = criJobs{w, w.podJobs}
+		case *runtime.Collect:
+			c.Jobs = criJobs{w, w.podJobs}
 		}
 		if err := n.loop.Add(c); err != nil {
 			w.fail("simulation", "%v", err)
 		}
+	}
+	if w.containers.by, err = n.store.Register("services", reconcile.Output{Kind: resource.ServiceStatusKind}); err != nil {
+		w.fail("simulation", "%v", err)
 	}
 	if n.by, err = n.store.Register("machined", reconcile.Output{Kind: resource.MachineConfigKind}); err != nil {
 		w.fail("simulation", "%v", err)
@@ -149,6 +167,7 @@ func (n *node) publish() {
 func (n *node) pass() time.Duration {
 	w := n.w
 	w.counts.passes++
+	w.supervise()
 	n.next = n.loop.Pass(w.now())
 	if n.state == "" {
 		if v, _, _ := n.store.Volumes.Get(resource.Named("STATE")); v.Phase == "Ready" {
@@ -165,7 +184,7 @@ func (n *node) pass() time.Duration {
 
 // tell follows what a person wants to see of the store.
 func (n *node) tell() {
-	for _, k := range []resource.Kind{resource.LeaseStatusKind, resource.VolumeStatusKind, resource.TimeStatusKind, resource.ControllerStatusKind} {
+	for _, k := range []resource.Kind{resource.LeaseStatusKind, resource.VolumeStatusKind, resource.TimeStatusKind, resource.PodStatusKind, resource.RuntimeStatusKind, resource.ControllerStatusKind} {
 		for _, c := range n.store.Snapshot(k) {
 			text := ""
 			switch r := c.Resource.(type) {
@@ -177,6 +196,10 @@ func (n *node) tell() {
 				text = r.Phase + " " + r.Device + " " + r.Message
 			case resource.TimeStatus:
 				text = r.Server + " " + r.Message
+			case resource.PodStatus:
+				text = r.Phase + " " + r.Message
+			case resource.RuntimeStatus:
+				text = strconv.FormatBool(r.Ready) + " " + r.Message
 			}
 			if id := k.String() + " " + c.Key.String(); n.told[id] != text {
 				n.told[id] = text
@@ -271,6 +294,7 @@ func (w *world) reboot(why string) {
 	for _, n := range back {
 		w.plugNIC(n)
 	}
+	w.rebootContainers()
 	w.powerOn()
 }
 

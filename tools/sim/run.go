@@ -61,10 +61,14 @@ func (w *world) converge() {
 		missing = w.missing()
 	}
 	before, made := w.sequences(), w.counts.provisions
+	changed := w.containers.mutations
 	w.run(w.now() + rest)
 	w.stayed(before)
 	if n := w.counts.provisions - made; n > retriesMost {
 		w.fail("rest", "in %v of calm volumes were provisioned %d times; want %d at most", rest, n, retriesMost)
+	}
+	if n := w.containers.mutations - changed; n > 0 {
+		w.fail("rest", "in %v of calm the container runtime was told to change something %d times", rest, n)
 	}
 	w.tally()
 }
@@ -75,6 +79,7 @@ func (w *world) missing() string {
 	w.judgeNetwork(v)
 	w.judgeBlock(v)
 	w.judgeTime(v)
+	w.judgePods(v)
 	t := &w.node.store.Controllers
 	for i := range t.Len() {
 		c, _ := t.At(i)
@@ -141,6 +146,12 @@ func (w *world) tally() {
 			w.counts.leases++
 		}
 	}
+	for i := range s.Pods.Len() {
+		if p, _ := s.Pods.At(i); p.Phase == "Running" {
+			w.counts.pods++
+		}
+	}
+	w.counts.pulls = w.containers.pulls
 	if t, _, _ := s.Time.Get(resource.TimeStatus{}.Key()); t.Synced {
 		w.counts.synced++
 	}

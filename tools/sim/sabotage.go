@@ -21,4 +21,12 @@ const (
 	shakeLinks
 	// loseFlags has volumes mounted without their flags.
 	loseFlags
+	// forgetHash has the runtime forget the specs of its pods.
+	forgetHash
+	// claimForeign has the node take a pod of somebody else for its own.
+	claimForeign
+	// neverStart has the runtime start no container.
+	neverStart
+	// seemFull has the disk always seem full.
+	seemFull
 )

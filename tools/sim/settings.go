@@ -21,6 +21,7 @@ func (w *world) randomSettings() *assembly.Settings {
 		s.Time.Servers = unique(s.Time.Servers)
 	}
 	s.Time.Disabled = w.chance(5)
+	s.Runtime.Pods, s.Runtime.Disabled = w.randomPods(), w.chance(5)
 	return s
 }
 

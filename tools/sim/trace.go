@@ -7,7 +7,7 @@ import (
 )
 
 // tail is how many of the last events a failure shows.
-const tail = 30
+const tail = 40
 
 // trace is what happened, as a hash of all and the text of the last.
 type trace struct {
@@ -52,6 +52,7 @@ type counts struct {
 	passes, faults, cuts, restarts, reboots, configs       int
 	chaos, naks, leases, provisions, wipes, lost, accounts int
 	refused, failed, ready, synced                         int
+	pods, crashes, foreign, pulls                          int
 	simulated                                              time.Duration
 }
 
@@ -60,7 +61,7 @@ func (c *counts) add(o counts) {
 		{&c.passes, &o.passes}, {&c.faults, &o.faults}, {&c.cuts, &o.cuts}, {&c.restarts, &o.restarts}, {&c.reboots, &o.reboots},
 		{&c.configs, &o.configs}, {&c.chaos, &o.chaos}, {&c.naks, &o.naks}, {&c.leases, &o.leases}, {&c.provisions, &o.provisions},
 		{&c.wipes, &o.wipes}, {&c.lost, &o.lost}, {&c.accounts, &o.accounts}, {&c.refused, &o.refused}, {&c.failed, &o.failed},
-		{&c.ready, &o.ready}, {&c.synced, &o.synced},
+		{&c.ready, &o.ready}, {&c.synced, &o.synced}, {&c.pods, &o.pods}, {&c.crashes, &o.crashes}, {&c.foreign, &o.foreign}, {&c.pulls, &o.pulls},
 	} {
 		*f[0] += *f[1]
 	}
@@ -69,7 +70,8 @@ func (c *counts) add(o counts) {
 
 func (c *counts) String() string {
 	return fmt.Sprintf("%d events of chaos: %d faults, %d power cuts, %d restarts, %d reboots, %d configs; %d leases, %d refusals by servers; "+
-		"%d provisionings, %d wipes; %d volumes ready, %d refused, %d failed at the end, %d clocks right; %d watches compared, %d fell behind",
+		"%d provisionings, %d wipes; %d volumes ready, %d refused, %d failed at the end, %d clocks right; "+
+		"%d containers ended, %d pulls, %d foreign pods, %d pods run at the end; %d watches compared, %d fell behind",
 		c.chaos, c.faults, c.cuts, c.restarts, c.reboots, c.configs, c.leases, c.naks, c.provisions, c.wipes,
-		c.ready, c.refused, c.failed, c.synced, c.accounts, c.lost)
+		c.ready, c.refused, c.failed, c.synced, c.crashes, c.pulls, c.foreign, c.pods, c.accounts, c.lost)
 }

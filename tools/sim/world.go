@@ -41,6 +41,8 @@ type world struct {
 	mounts      *fake.Mounts
 	files       *fake.Files
 	jobs        *fake.Jobs
+	podJobs     *fake.Jobs // of the controllers of containers
+	containers  containers
 
 	nics   []*nic
 	hosts  []*timeHost
@@ -91,6 +93,7 @@ func newWorld(seed uint64, s sabotage, verbose io.Writer) *world {
 	w.makeNICs()
 	w.makeTimeHosts()
 	w.makeDisks()
+	w.containers = newContainers(w)
 	w.node = &node{w: w, settings: w.randomSettings()}
 	if w.chance(10) {
 		w.node.unable = true
@@ -150,7 +153,7 @@ func (w *world) run(end time.Duration) {
 			return
 		}
 		next = min(next, end, w.nextChaos)
-		for _, due := range []func() (int64, bool){w.jobs.Due, w.dhcp.Due} {
+		for _, due := range []func() (int64, bool){w.jobs.Due, w.podJobs.Due, w.dhcp.Due} {
 			if at, ok := due(); ok {
 				next = min(next, time.Duration(at))
 			}
@@ -179,6 +182,7 @@ func (w *world) settle() time.Duration {
 		}
 		w.doPlans()
 		w.jobs.Step()
+		w.podJobs.Step()
 		w.dhcp.Step()
 		next := w.node.pass()
 		w.dhcp.Sent, w.ntp.Asked = w.dhcp.Sent[:0], w.ntp.Asked[:0]
@@ -196,6 +200,9 @@ func (w *world) settle() time.Duration {
 // due reports whether a driver has something to do now.
 func (w *world) due() bool {
 	if at, ok := w.jobs.Due(); ok && time.Duration(at) <= w.now() {
+		return true
+	}
+	if at, ok := w.podJobs.Due(); ok && time.Duration(at) <= w.now() {
 		return true
 	}
 	at, ok := w.dhcp.Due()

@@ -81,11 +81,25 @@ func (s *Set) Find(id string) *Ring {
 	return nil
 }
 
-// Remove forgets a service's lines. Readers keep what they hold.
-func (s *Set) Remove(id string) {
+// Trim forgets the lines of services that are not there any more, of those that
+// were there first first, until that many such services are left. Readers keep
+// what they hold.
+func (s *Set) Trim(left int, there func(id string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rings = slices.DeleteFunc(s.rings, func(n named) bool { return n.id == id })
+	gone := 0
+	for _, n := range s.rings {
+		if !there(n.id) {
+			gone++
+		}
+	}
+	s.rings = slices.DeleteFunc(s.rings, func(n named) bool {
+		if gone <= left || there(n.id) {
+			return false
+		}
+		gone--
+		return true
+	})
 	s.share()
 }
 

@@ -37,6 +37,20 @@ func run(what string, args []string) error {
 		return orphans(args[0])
 	case "leaver": // leaves a worker behind and fails
 		return leave()
+	case "flood":
+		return flood()
+	case "greet":
+		return greet(args[0])
+	case "crash":
+		return crash(args[0])
+	case "who":
+		return who()
+	case "exists":
+		return exists(args[0])
+	case "serve":
+		return serve(args[0], args[1])
+	case "escape":
+		return escape()
 	}
 	return fmt.Errorf("payload: unknown command %q", what)
 }

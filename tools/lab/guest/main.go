@@ -53,6 +53,8 @@ func run(args []string) error {
 		return flood()
 	case "wait":
 		return wait()
+	case "once":
+		return once(args[1:])
 	case "nothing":
 		return nil
 	}
@@ -141,6 +143,8 @@ func do(work []string) (string, error) {
 	case work[0] == "read" && len(work) == 2:
 		b, err := os.ReadFile(work[1])
 		return string(b), err
+	case work[0] == "damage" && len(work) == 2:
+		return "", damage(work[1])
 	case work[0] == "exists" && len(work) == 2:
 		_, err := os.Stat(work[1])
 		return strconv.FormatBool(err == nil), nil
@@ -148,6 +152,25 @@ func do(work []string) (string, error) {
 		return status(work[1])
 	}
 	return "", fmt.Errorf("unknown work %q", work)
+}
+
+// damage writes noise over the second half of a file, as a failing card does.
+func damage(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	noise := make([]byte, info.Size()-info.Size()/2)
+	for i := range noise {
+		noise[i] = byte(i*7 + i>>8)
+	}
+	_, err = f.WriteAt(noise, info.Size()/2)
+	return errors.Join(err, f.Sync())
 }
 
 // signalAll signals the processes whose program has that name.
@@ -231,6 +254,20 @@ func flood() error {
 			return err
 		}
 	}
+}
+
+// once becomes another program, if a file is not there yet.
+func once(args []string) error {
+	if len(args) < 2 {
+		return errors.New("once takes a file, a program and its arguments")
+	}
+	if _, err := os.Stat(args[0]); err == nil {
+		return nil
+	}
+	if err := os.WriteFile(args[0], nil, 0o644); err != nil {
+		return err
+	}
+	return syscall.Exec(args[1], args[1:], os.Environ())
 }
 
 // wait ends well when it is asked to.
