@@ -10,7 +10,7 @@ import (
 const (
 	// idlePass is the longest sleep of the loop. What moves wakes it; this
 	// bounds what a missed event can cost.
-	idlePass = 10 * time.Second
+	idlePass = 30 * time.Second
 	// shutdownDeadline bounds the stopping of services, whatever they do.
 	shutdownDeadline = 90 * time.Second
 	// killReserve is what is left of it when all services are killed, whatever

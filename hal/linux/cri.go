@@ -27,6 +27,8 @@ const (
 	criSoon = 15 * time.Second
 	criCall = 3 * time.Minute
 	criPull = time.Hour
+	// criIdle without a call ends the search for the runtime.
+	criIdle = 3 * time.Second
 	// criRetry is the pause before the runtime's events are asked for again.
 	criRetry = 2 * time.Second
 	// criMessage bounds an answer in bytes; a list of a board's containers has
@@ -69,6 +71,9 @@ func NewCRI(socket, hierarchy, cgroup string, load func(path string) error) (*CR
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}, MinConnectTimeout: criSoon,
 		}),
+		// gRPC dials a socket that is not there again and again, for as long as it
+		// takes somebody to be interested. Events are, while the runtime is there.
+		grpc.WithIdleTimeout(criIdle),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(criMessage)),
 		// The windows that go with a board: there is one client, and no network.
 		grpc.WithReadBufferSize(4096), grpc.WithWriteBufferSize(4096), grpc.WithDisableServiceConfig())

@@ -240,6 +240,29 @@ func TestStuckRuntime(t *testing.T) {
 	r.want("web", "Running", "", 0)
 }
 
+// TestCalmRuntime: one that has been ready for long is asked less often, and found
+// out within two of the longer periods.
+func TestCalmRuntime(t *testing.T) {
+	r := newRig(t)
+	r.run(time.Hour)
+	before := r.jobs.Started()
+	r.run(time.Hour)
+	// The disk is looked at each five minutes.
+	if asked := r.jobs.Started() - before - int(time.Hour/collectEvery); asked < 110 || asked > 190 {
+		t.Errorf("asked %d times in an hour of calm; want about 120, and the looks at the pods", asked)
+	}
+	r.jobs.Stuck = true
+	r.run(2 * pollCalm)
+	if r.runtime().Ready {
+		t.Error("after two periods a stuck runtime is still ready")
+	}
+	r.jobs.Heal()
+	r.run(pollEvery)
+	if !r.runtime().Ready {
+		t.Error("a runtime that answers again is not ready")
+	}
+}
+
 // TestLateAnswer: what a process has said that has ended since does not count.
 func TestLateAnswer(t *testing.T) {
 	r := newRig(t)

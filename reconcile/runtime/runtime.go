@@ -31,6 +31,10 @@ const (
 	// is, and pollSoon one that is not.
 	pollEvery = 10 * time.Second
 	pollSoon  = time.Second
+	// A runtime that has been ready for calmAfter is asked each pollCalm: each
+	// question wakes the node, and its process, several times.
+	calmAfter = 2 * time.Minute
+	pollCalm  = 30 * time.Second
 	// answerWithin is when a runtime that has not answered counts as stuck. With
 	// pollEvery, that is told within two periods.
 	answerWithin = pollEvery
@@ -47,9 +51,10 @@ type Status struct {
 	answer *hal.RuntimeState
 	began  time.Duration
 	next   time.Duration
-	runs   bool  // the service's process, when last seen
-	pid    int64 // of it
-	void   bool  // the present question is of an earlier process
+	since  time.Duration // when it became ready
+	runs   bool          // the service's process, when last seen
+	pid    int64         // of it
+	void   bool          // the present question is of an earlier process
 	status resource.RuntimeStatus
 }
 
@@ -137,10 +142,17 @@ func (s *Status) take(now time.Duration) {
 		return
 	}
 	a := s.answer
+	if !s.status.Ready {
+		s.since = now
+	}
 	s.status.Ready, s.status.NetworkReady = a.Ready, a.NetworkReady
 	s.status.Version, s.status.Message = a.Version, short(a.Message)
 	s.next = now + pollSoon
-	if a.Ready && a.NetworkReady {
+	switch {
+	case !a.Ready || !a.NetworkReady:
+	case now >= s.since+calmAfter:
+		s.next = now + pollCalm
+	default:
 		s.next = now + pollEvery
 	}
 }

@@ -11,9 +11,13 @@ import (
 	"machined/tools/qemu"
 )
 
-// restWindow is how long a node at rest is watched: one that polls each ten
-// seconds does so often enough in it.
-const restWindow = time.Minute
+const (
+	// restAfter is how long a node is left alone before it counts as at rest: a
+	// runtime that has just become ready is asked more often.
+	restAfter = 2*time.Minute + 30*time.Second
+	// restWindow is how long it is watched then.
+	restWindow = time.Minute
+)
 
 // bootRuntime measures a node whose container runtime is ready and has nothing
 // to do.
@@ -24,6 +28,7 @@ func (f *figures) bootRuntime(node *lab.Node) error {
 		if err := f.readRuntime(ctx, c); err != nil {
 			return err
 		}
+		time.Sleep(restAfter)
 		begin, err := one(ctx, c, "MemoryStatus", "memory")
 		if err != nil {
 			return err
@@ -97,7 +102,7 @@ func (f *figures) withRuntime(node *lab.Node, measure func(context.Context, *qem
 		return err
 	}
 	defer vm.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
 	if _, err := lab.WaitAPI(ctx, vm, node.Bundle, ""); err != nil {
 		return err
