@@ -32,7 +32,12 @@ var (
 // patience is a time-out, not a budget: emulation on a busy machine is slow.
 const patience = 4 * time.Minute
 
-const nodeConfig = "machine:\n  hostname: node-1\n"
+// plainConfig is for what does not need a container runtime, and is quicker
+// without one.
+const (
+	nodeConfig  = "machine:\n  hostname: node-1\n"
+	plainConfig = nodeConfig + "  runtime: {disabled: true}\n"
+)
 
 // TestBoot takes each board through its first life: cold boot, API, reboot
 // through the API with the same identity, and shutdown.

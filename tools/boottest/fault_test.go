@@ -37,7 +37,7 @@ func TestOwnCA(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)
 			only(t, b)
-			n := build(t, lab.Options{Board: b, OwnCA: true, Config: []byte(nodeConfig)})
+			n := build(t, lab.Options{Board: b, OwnCA: true, Config: []byte(plainConfig)})
 
 			m := start(t, n, nil)
 			m.waitConsole(t, "This node made its own CA")
@@ -87,7 +87,7 @@ func takeBundle(t *testing.T, n *lab.Node, dir string) {
 
 // TestLateCard plugs the card in ten seconds after the kernel has started.
 func TestLateCard(t *testing.T) {
-	n := build(t, lab.Options{Board: faulty(t), Config: []byte(nodeConfig)})
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte(plainConfig)})
 	m := start(t, n, func(o *qemu.Options) { o.LateDisk = true })
 	m.waitConsole(t, "Waiting for the boot partition")
 	time.Sleep(10 * time.Second)
@@ -103,7 +103,7 @@ func TestLateCard(t *testing.T) {
 // TestWatchdog has the kernel panic and hang: only the hardware's watchdog,
 // which machined has armed, can bring the node back.
 func TestWatchdog(t *testing.T) {
-	n := build(t, lab.Options{Board: faulty(t), Config: []byte(nodeConfig)})
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte(plainConfig)})
 	m := start(t, n, func(o *qemu.Options) { o.Append = "panic=0" })
 	first := m.waitAPI(t, "")
 	m.settled(t)
@@ -138,7 +138,7 @@ func TestInvalidConfig(t *testing.T) {
 // TestDamagedSystem wipes out the system image of the slot: the node answers
 // from its initramfs and says what is wrong.
 func TestDamagedSystem(t *testing.T) {
-	n := build(t, lab.Options{Board: faulty(t), Config: []byte(nodeConfig)})
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte(plainConfig)})
 	rubbish := filepath.Join(t.TempDir(), "rubbish")
 	if err := os.WriteFile(rubbish, make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestPowerCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)
 			only(t, b)
-			n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+			n := build(t, lab.Options{Board: b, Config: []byte(plainConfig)})
 			m := start(t, n, nil)
 			m.waitAPI(t, "")
 			m.settled(t)
@@ -197,7 +197,7 @@ func TestPowerCut(t *testing.T) {
 // each time, until a boot gets through. The next finishes what was begun.
 func TestCutWhileProvisioning(t *testing.T) {
 	b := faulty(t)
-	n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+	n := build(t, lab.Options{Board: b, Config: []byte(plainConfig)})
 	for _, delay := range []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
 		m := start(t, n, nil)
 		m.waitConsole(t, "boot: Done")
@@ -217,7 +217,7 @@ func TestCutWhileProvisioning(t *testing.T) {
 // costs a small board energy.
 func TestAtRest(t *testing.T) {
 	b := faulty(t)
-	n := build(t, lab.Options{Board: b, Config: []byte("machine: {hostname: node-1, time: {disabled: true}}\n")})
+	n := build(t, lab.Options{Board: b, Config: []byte(plainConfig + "  time: {disabled: true}\n")})
 	m := start(t, n, nil)
 	m.waitAPI(t, "")
 	m.settled(t)
@@ -271,7 +271,7 @@ func TestSlotB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)
 			only(t, b)
-			n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+			n := build(t, lab.Options{Board: b, Config: []byte(plainConfig)})
 			const bootAt = "@@1048576"
 			edited := filepath.Join(t.TempDir(), "edited")
 			tool(t, "mcopy", "-i", n.Image.Path+bootAt, "::"+flip.file, edited)
@@ -297,7 +297,7 @@ func TestSlotB(t *testing.T) {
 // TestEndAtOnce asks for endings with the first call that is answered, when the
 // node is about to hand over to the slot's program: none may be lost.
 func TestEndAtOnce(t *testing.T) {
-	n := build(t, lab.Options{Board: faulty(t), Config: []byte(nodeConfig)})
+	n := build(t, lab.Options{Board: faulty(t), Config: []byte(plainConfig)})
 	m := start(t, n, nil)
 	first := m.waitAPI(t, "")
 	m.ctl(t, "reboot requested\n", "reboot")

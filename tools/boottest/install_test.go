@@ -83,7 +83,7 @@ func TestInstallDisk(t *testing.T) {
 // API and EPHEMERAL, and does not touch what may still be saved.
 func TestDamagedState(t *testing.T) {
 	b := faulty(t)
-	n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
+	n := build(t, lab.Options{Board: b, Config: []byte(plainConfig)})
 	m := start(t, n, nil)
 	m.waitAPI(t, "")
 	m.settled(t)
