@@ -39,6 +39,7 @@ func (n *node) prepareServices() error {
 		if s.Limits.MemoryMax == 0 && n.memoryLimits {
 			s.Limits.MemoryMax = machineShares().each
 		}
+		n.runByOthers(&s)
 		n.rings.Ring(c.ID, int(c.LogBytes))
 		services = append(services, s)
 	}

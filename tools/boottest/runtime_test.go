@@ -26,6 +26,7 @@ const runtimeConfig = `machine:
     - id: gated
       command: [%[1]s, serve, "127.0.0.1:7070"]
       depends_on: [containerd]
+      user: 1000:1000
       probe: {http: "http://127.0.0.1:7070/", period_secs: 2}
     - {id: crasher, command: [%[1]s, crash, "3"], restart: always}
     - {id: eater, command: [%[1]s, eat, %[2]q], restart: never}
