@@ -206,14 +206,22 @@ func (m *machine) ctl(t *testing.T, want string, args ...string) string {
 // get lists a kind: id → field → value.
 func (m *machine) get(t *testing.T, kind string) map[string]map[string]string {
 	t.Helper()
-	c, err := lab.Dial(m.vm, m.bundle)
+	all, err := m.list(kind)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return all
+}
+
+func (m *machine) list(kind string) (map[string]map[string]string, error) {
+	c, err := lab.Dial(m.vm, m.bundle)
+	if err != nil {
+		return nil, err
 	}
 	defer c.Close()
 	entries, err := c.List(context.Background(), kind, "")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	all := make(map[string]map[string]string)
 	for _, e := range entries {
@@ -222,7 +230,7 @@ func (m *machine) get(t *testing.T, kind string) map[string]map[string]string {
 			all[e.GetId()][f.GetKey()] = f.GetValue()
 		}
 	}
-	return all
+	return all, nil
 }
 
 // serverFingerprint returns the fingerprint of the certificate that the node

@@ -63,6 +63,7 @@ func TestRuntime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)
 			only(t, b)
+			t.Parallel() // each machine is emulated by one thread
 			r := newRuntime(t, b)
 			r.step("ready", r.becomesReady)
 			r.step("gated payload", r.gated)
@@ -146,21 +147,40 @@ func (r *runtimeTest) services() map[string]*machinepb.ServiceInfo {
 		r.t.Fatal(err)
 	}
 	defer c.Close()
-	list, err := c.Services(context.Background())
-	// A machine whose memory has run out, and whose kernel has not yet ended
-	// anybody for it, is slow.
-	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); {
-		time.Sleep(time.Second)
+	var list []*machinepb.ServiceInfo
+	r.patiently(func() (err error) {
 		list, err = c.Services(context.Background())
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+		return err
+	})
 	all := make(map[string]*machinepb.ServiceInfo)
 	for _, s := range list {
 		all[s.GetId()] = s
 	}
 	return all
+}
+
+// get is that of the machine, with patience.
+func (r *runtimeTest) get(t *testing.T, kind string) (all map[string]map[string]string) {
+	t.Helper()
+	r.patiently(func() (err error) {
+		all, err = r.list(kind)
+		return err
+	})
+	return all
+}
+
+// patiently asks again when a call fails. A machine whose memory has run out, and
+// whose kernel has not yet ended anybody for it, is slow; so is one that starts
+// several containers under emulation.
+func (r *runtimeTest) patiently(call func() error) {
+	r.t.Helper()
+	err := call()
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = call() {
+		time.Sleep(time.Second)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 func (r *runtimeTest) ready(want bool) {
