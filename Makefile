@@ -71,7 +71,7 @@ sim: ## whole nodes in simulated time, with all that goes wrong: SEEDS=
 	@$(GO) run ./tools/sim -seeds $(SEEDS)
 
 boot: ## boot tests of all boards
-	$(GO) test -count=1 -timeout 30m $(BOOT_TESTS)
+	$(GO) test -count=1 -timeout 45m $(BOOT_TESTS)
 
 boot-test: parts build ## boot tests of one board, step by step: BOARD=
 	$(GO) test -count=1 -timeout 30m -v $(BOOT_TESTS) -args -board=$(BOARD)
