@@ -11,8 +11,9 @@ import (
 	"machined/hal"
 )
 
-// podOOMScore has the kernel end containers before the node's own services.
-const podOOMScore = 500
+// podOOMScore is that of services: where the kernel itself has to choose, it ends
+// whoever has taken the most, and not a bystander for being in a pod.
+const podOOMScore = 0
 
 // CreateContainer implements hal.CRI.
 func (c *CRI) CreateContainer(sandbox string, pod hal.SandboxSpec, s hal.ContainerSpec) (string, error) {

@@ -100,19 +100,20 @@ func (r *runtimeTest) damaged() {
 		s := r.services()["containerd"]
 		return strings.Contains(s.GetMessage(), "database is damaged") && strings.Contains(s.GetMessage(), "runtime reset"), s
 	})
-	if s := r.get(r.t, "RuntimeStatus")["containerd"]; s["ready"] != "false" || !strings.Contains(s["message"], "damaged") {
-		r.t.Errorf("RuntimeStatus = %v; want it not ready, since its database is damaged", s)
-	}
+	r.eventually("RuntimeStatus that is not ready for it", func() (bool, any) {
+		s := r.get(r.t, "RuntimeStatus")["containerd"]
+		return s["ready"] == "false" && strings.Contains(s["message"], "damaged"), s
+	})
 	if got := r.agent.do("exists /var/lib/containerd.damaged"); got != "false" {
 		r.t.Error("what containerd has kept was moved aside without being asked for")
 	}
 	r.ctl(r.t, "runtime reset requested\n", "runtime", "reset", "--yes")
 	r.ready(true)
-	after := r.pods()
 	for _, name := range []string{"host", "bridge"} {
-		if after[name]["container_id"] == before[name]["container_id"] {
-			r.t.Errorf("after the reset pod %s is %v; want a new one", name, after[name])
-		}
+		r.eventually("new pod "+name+" after the reset", func() (bool, any) {
+			pod := r.get(r.t, "PodStatus")[name]
+			return pod["ready"] == "true" && pod["container_id"] != before[name]["container_id"], pod
+		})
 	}
 	if got := r.agent.do("exists /var/lib/containerd.damaged"); got != "true" {
 		r.t.Error("nothing was moved aside")

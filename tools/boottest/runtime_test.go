@@ -305,11 +305,11 @@ func (r *runtimeTest) rebooted() {
 	r.ctl(r.t, "reboot requested\n", "reboot")
 	r.waitAPI(r.t, v.GetBootId())
 	r.ready(true)
-	after := r.pods()
 	for _, name := range []string{"host", "bridge"} {
-		if after[name]["container_id"] == before[name]["container_id"] || after[name]["restarts"] != "0" {
-			r.t.Errorf("after a reboot pod %s is %v; want a new one", name, after[name])
-		}
+		r.eventually("new pod "+name+" after the reboot", func() (bool, any) {
+			pod := r.get(r.t, "PodStatus")[name]
+			return pod["ready"] == "true" && pod["container_id"] != before[name]["container_id"], pod
+		})
 	}
 	if got := r.agent.do("read /var/data/bridge/file"); got != "written\n" {
 		r.t.Errorf("after a reboot the file of the pod's mount is %q", got)

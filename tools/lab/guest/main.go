@@ -180,7 +180,7 @@ func signalAll(name string, s syscall.Signal) error {
 		return err
 	}
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, s); err != nil {
+		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("signal %s (%d): %w", name, pid, err)
 		}
 	}
