@@ -61,7 +61,7 @@ func (n *node) enterInit() error {
 	return n.cgroups.Enter(initCgroup, 0)
 }
 
-func machineShares() shares { return memoryShares(int64(memoryStatus().MemTotalKB) << 10) }
+func machineShares() shares { return memoryShares(int64(memTotal())) }
 
 // makeCgroups makes the cgroups of the node. The kernel never ends PID 1 for want
 // of memory, whatever its oom_score_adj, which its children would inherit: it

@@ -14,6 +14,12 @@ import (
 	"machined/reconcile/resource"
 )
 
+// memTotal is the memory of the machine in bytes, which never changes.
+func memTotal() uint64 {
+	meminfo, _ := os.ReadFile("/proc/meminfo")
+	return kilobytes(meminfo, "MemTotal") << 10
+}
+
 // memoryStatus reads the kernel's accounts. A value that is missing is 0.
 func memoryStatus() resource.MemoryStatus {
 	meminfo, _ := os.ReadFile("/proc/meminfo")

@@ -58,9 +58,8 @@ func (n *node) runtimeService() *supervise.Service {
 		return nil
 	}
 	n.containers.config.Store(&c)
-	memory := memoryStatus().MemTotalKB << 10
 	return &supervise.Service{
-		ID: config.ContainerdID, Command: []string{c.Binary, "--config", c.ConfigPath}, Env: containerd.Environment(memory),
+		ID: config.ContainerdID, Command: []string{c.Binary, "--config", c.ConfigPath}, Env: containerd.Environment(memTotal()),
 		Cgroup: runtimeCgroup, KillProcessOnly: true, OOMScoreAdj: runtimeScore,
 		Volumes: []string{block.Ephemeral}, Restart: supervise.Always, StopGrace: int64(10 * time.Second),
 		External: n.runtimeHealth, RestartUnhealthyAfter: int64(runtimePatience),

@@ -30,6 +30,7 @@ func (n *node) prepareServices() error {
 	if runtime := n.runtimeService(); runtime != nil {
 		services = append(services, *runtime)
 	}
+	each := machineShares().each
 	for _, c := range config.StartOrder(n.loaded.Config.Machine.Services) {
 		s, err := service(c)
 		if err != nil {
@@ -37,7 +38,7 @@ func (n *node) prepareServices() error {
 			continue
 		}
 		if s.Limits.MemoryMax == 0 && n.memoryLimits {
-			s.Limits.MemoryMax = machineShares().each
+			s.Limits.MemoryMax = each
 		}
 		n.runByOthers(&s)
 		n.rings.Ring(c.ID, int(c.LogBytes))

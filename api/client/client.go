@@ -4,12 +4,14 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"machined/api/machinepb"
 	"machined/api/pki"
@@ -131,6 +133,22 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		_, err := c.service.Shutdown(ctx, &machinepb.Empty{})
 		return err
 	})
+}
+
+// stream prepares a streaming call, which is bound by the time limit of a call
+// until begun is called. explain is for its errors; op is as in call.
+func (c *Client) stream(ctx context.Context, op string) (_ context.Context, begun func() bool, explain func(error) error, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(c.options.Timeout, func() { cancel(context.DeadlineExceeded) })
+	explain = func(err error) error {
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			err = status.FromContextError(context.DeadlineExceeded).Err()
+		}
+		e := c.explain(err, c.options.Timeout)
+		e.Op, e.Target = op, c.endpoint
+		return e
+	}
+	return ctx, late.Stop, explain, func() { late.Stop(); cancel(nil) }
 }
 
 // call runs one call within the time limit. op is a verb that goes before the

@@ -85,33 +85,23 @@ func (c *Client) ResetRuntime(ctx context.Context) error {
 // writes from then on, until ctx or record ends it. lost is told how many lines
 // were overwritten before they could be sent.
 func (c *Client) Logs(ctx context.Context, service string, follow bool, tail int32, record func(*machinepb.LogRecord) error, lost func(uint64) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	late := time.AfterFunc(c.options.Timeout, func() { cancel(context.DeadlineExceeded) })
-	defer late.Stop()
-	explain := func(err error) error {
-		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			err = status.FromContextError(context.DeadlineExceeded).Err()
-		}
-		e := c.explain(err, c.options.Timeout)
-		e.Op, e.Target = "read the log of "+clean(service)+" of", c.endpoint
-		return refineService(e)
-	}
+	ctx, begun, explain, end := c.stream(ctx, "read the log of "+clean(service)+" of")
+	defer end()
 	stream, err := c.service.Logs(ctx, &machinepb.LogsRequest{Service: service, Follow: follow, TailLines: tail})
 	if err != nil {
-		return explain(err)
+		return refineService(explain(err))
 	}
 	if _, err := stream.Header(); err != nil {
-		return explain(err)
+		return refineService(explain(err))
 	}
-	late.Stop()
+	begun()
 	for {
 		resp, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return explain(err)
+			return refineService(explain(err))
 		}
 		if n := resp.GetLost(); n > 0 {
 			if err := lost(n); err != nil {

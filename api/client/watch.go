@@ -84,18 +84,8 @@ func (e *stoppedError) Error() string { return e.err.Error() }
 // watchOnce runs one stream. Until its first event it is bound by the time
 // limit of a call.
 func (c *Client) watchOnce(ctx context.Context, req *machinepb.WatchRequest, event func(*machinepb.WatchEvent) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	late := time.AfterFunc(c.options.Timeout, func() { cancel(context.DeadlineExceeded) })
-	defer late.Stop()
-	explain := func(err error) error {
-		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			err = status.FromContextError(context.DeadlineExceeded).Err()
-		}
-		e := c.explain(err, c.options.Timeout)
-		e.Op, e.Target = "watch "+clean(req.GetType())+" of", c.endpoint
-		return e
-	}
+	ctx, begun, explain, end := c.stream(ctx, "watch "+clean(req.GetType())+" of")
+	defer end()
 	stream, err := c.service.Watch(ctx, req)
 	if err != nil {
 		return explain(err)
@@ -108,7 +98,7 @@ func (c *Client) watchOnce(ctx context.Context, req *machinepb.WatchRequest, eve
 			}
 			return explain(err)
 		}
-		late.Stop()
+		begun()
 		if err := event(e); err != nil {
 			return &stoppedError{err}
 		}

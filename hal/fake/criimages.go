@@ -1,6 +1,10 @@
 package fake
 
-import "machined/hal"
+import (
+	"slices"
+
+	"machined/hal"
+)
 
 // Image implements hal.CRI.
 func (c *CRI) Image(ref string) (hal.Image, error) {
@@ -8,20 +12,11 @@ func (c *CRI) Image(ref string) (hal.Image, error) {
 		return hal.Image{}, err
 	}
 	for _, i := range c.images {
-		if i.ID == ref || contains(i.Tags, ref) || contains(i.Digests, ref) {
+		if i.ID == ref || slices.Contains(i.Tags, ref) || slices.Contains(i.Digests, ref) {
 			return i, nil
 		}
 	}
 	return hal.Image{}, hal.ErrNotFound
-}
-
-func contains(list []string, s string) bool {
-	for _, other := range list {
-		if other == s {
-			return true
-		}
-	}
-	return false
 }
 
 // Images implements hal.CRI.

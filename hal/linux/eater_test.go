@@ -1,11 +1,8 @@
 package linux
 
 import (
-	"bytes"
 	"context"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +32,7 @@ func TestEaterIsKilledFirst(t *testing.T) {
 			defer cancel()
 			out, err := exec.CommandContext(ctx, needTool(t, c.qemu), append(c.machine,
 				"-accel", "tcg", "-m", "128", "-display", "none", "-serial", "stdio", "-no-reboot", "-net", "none",
-				"-kernel", guestKernelOf(t, c.kernel), "-initrd", eaterInitramfs(t, c.arch),
+				"-kernel", guestKernelOf(t, c.kernel), "-initrd", initramfs(t, "./testdata/eater", c.arch, cpio.CharDev("dev/null", 0o666, 1, 3)),
 				"-append", "console="+c.console+" quiet panic=-1 cgroup_enable=memory")...).Output()
 			if err != nil {
 				t.Fatalf("the guest did not restart: %v\n%s", err, out)
@@ -63,35 +60,4 @@ func checkEater(t *testing.T, console string, counts bool) {
 	if t.Failed() {
 		t.Logf("the guest's console:\n%s", console)
 	}
-}
-
-// eaterInitramfs packs testdata/eater as an initramfs.
-func eaterInitramfs(t *testing.T, arch string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "init")
-	build := exec.Command("go", "build", "-o", program, "./testdata/eater")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the guest's init: %v\n%s", err, out)
-	}
-	init, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var archive bytes.Buffer
-	w := cpio.Newc.Writer(&archive)
-	err = cpio.WriteRecords(w, []cpio.Record{
-		cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.CharDev("dev/null", 0o666, 1, 3),
-		cpio.StaticFile("init", string(init), 0o755),
-	})
-	if err == nil {
-		err = cpio.WriteTrailer(w)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(program, archive.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return program
 }

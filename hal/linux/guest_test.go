@@ -126,9 +126,15 @@ func guestKernelOf(t *testing.T, name string) string {
 // guestInitramfs packs testdata/guest as an initramfs.
 func guestInitramfs(t *testing.T) string {
 	t.Helper()
+	return initramfs(t, "./testdata/guest", "amd64", append([]cpio.Record{cpio.Directory("templates", 0o755)}, guestTemplates(t)...)...)
+}
+
+// initramfs packs a program as /init, with more files beside it.
+func initramfs(t *testing.T, pkg, arch string, more ...cpio.Record) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "init")
-	build := exec.Command("go", "build", "-o", program, "./testdata/guest")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	build := exec.Command("go", "build", "-o", program, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the guest's init: %v\n%s", err, out)
 	}
@@ -138,10 +144,8 @@ func guestInitramfs(t *testing.T) string {
 	}
 	var archive bytes.Buffer
 	w := cpio.Newc.Writer(&archive)
-	err = cpio.WriteRecords(w, append([]cpio.Record{
-		cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1), cpio.StaticFile("init", string(init), 0o755),
-		cpio.Directory("templates", 0o755),
-	}, guestTemplates(t)...))
+	records := append([]cpio.Record{cpio.Directory("dev", 0o755), cpio.CharDev("dev/console", 0o600, 5, 1)}, more...)
+	err = cpio.WriteRecords(w, append(records, cpio.StaticFile("init", string(init), 0o755)))
 	if err == nil {
 		err = cpio.WriteTrailer(w)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"machined/init/containerd"
 )
 
 // Runtime is the container runtime that machined runs as ContainerdID.
@@ -39,10 +41,10 @@ func (d *decoder) runtime(v value) Runtime {
 	o := d.object(v, "disabled", "binary", "socket", "config_path", "adopt_config", "reset_on_corruption", "pod_subnet", "registries")
 	return Runtime{
 		Disabled: d.boolean(o.get("disabled"), false),
-		Binary:   scalar(d, o.get("binary"), "/usr/bin/containerd", parsePath),
-		Socket:   scalar(d, o.get("socket"), "/run/containerd/containerd.sock", parseSocket),
+		Binary:   scalar(d, o.get("binary"), containerd.Program, parsePath),
+		Socket:   scalar(d, o.get("socket"), containerd.Socket, parseSocket),
 		// The root is read-only, so that the default is below /run.
-		ConfigPath:        scalar(d, o.get("config_path"), "/run/containerd/config.toml", parsePath),
+		ConfigPath:        scalar(d, o.get("config_path"), containerd.ConfigFile, parsePath),
 		AdoptConfig:       d.boolean(o.get("adopt_config"), false),
 		ResetOnCorruption: d.boolean(o.get("reset_on_corruption"), false),
 		PodSubnet:         scalar(d, o.get("pod_subnet"), defaultPodSubnet(), parsePodSubnet),

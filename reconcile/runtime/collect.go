@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"machined/hal"
@@ -124,7 +125,7 @@ func collect(cri hal.CRI, wanted, dead []string, limit uint64) (removed bool, er
 		return false, err
 	}
 	for _, c := range containers {
-		if contains(dead, c.ID) && c.State == hal.ContainerExited {
+		if slices.Contains(dead, c.ID) && c.State == hal.ContainerExited {
 			return true, cri.RemoveContainer(c.ID)
 		}
 	}
@@ -155,16 +156,7 @@ func above(size, free uint64, percent uint64) bool {
 
 func used(i hal.Image, keep []string) bool {
 	for _, ref := range keep {
-		if ref == i.ID || contains(i.Tags, ref) || contains(i.Digests, ref) {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(list []string, s string) bool {
-	for _, other := range list {
-		if other == s {
+		if ref == i.ID || slices.Contains(i.Tags, ref) || slices.Contains(i.Digests, ref) {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"slices"
 	"time"
 
 	"machined/hal"
@@ -114,21 +115,12 @@ func (p *Pods) adopt(settings *Settings) {
 		pods = append(pods, s)
 	}
 	for _, old := range p.pods {
-		if !listed(pods, old) {
+		if !slices.Contains(pods, old) {
 			p.leave(old)
 		}
 	}
 	p.pods, p.look.valid = pods, false
 	p.anew(false)
-}
-
-func listed(pods []*podState, s *podState) bool {
-	for _, other := range pods {
-		if other == s {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *Pods) find(name string) *podState {

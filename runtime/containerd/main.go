@@ -61,7 +61,7 @@ func (e *usageError) Unwrap() error { return e.err }
 func configFlag(name string, args []string, stderr io.Writer) (string, error) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	file := flags.String("config", "", "containerd's configuration, version 3")
+	file := flags.String("config", "", "containerd's configuration file")
 	if err := flags.Parse(args); err != nil {
 		return "", &usageError{err}
 	}

@@ -219,18 +219,7 @@ func (m *machine) list(kind string) (map[string]map[string]string, error) {
 		return nil, err
 	}
 	defer c.Close()
-	entries, err := c.List(context.Background(), kind, "")
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]map[string]string)
-	for _, e := range entries {
-		all[e.GetId()] = make(map[string]string)
-		for _, f := range e.GetFields() {
-			all[e.GetId()][f.GetKey()] = f.GetValue()
-		}
-	}
-	return all, nil
+	return lab.Fields(context.Background(), c, kind)
 }
 
 // serverFingerprint returns the fingerprint of the certificate that the node

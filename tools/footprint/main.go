@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -149,10 +148,8 @@ func measure(store string, rounds int, stderr io.Writer) (figures, error) {
 // buildBareInit packs the init that does nothing into an initramfs.
 func buildBareInit(dir string) (string, error) {
 	program := filepath.Join(dir, "bareinit")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "machined/tools/footprint/bareinit")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the init that does nothing: %w\n%s", err, out)
+	if err := lab.Compile(program, "arm64", "machined/tools/footprint/bareinit"); err != nil {
+		return "", fmt.Errorf("build the init that does nothing: %w", err)
 	}
 	b, err := os.ReadFile(program)
 	if err != nil {
@@ -222,23 +219,15 @@ func (f *figures) readMemory(ctx context.Context, vm *qemu.VM, bundle string) er
 		return err
 	}
 	defer c.Close()
-	entries, err := c.List(ctx, "MemoryStatus", "")
+	memory, err := one(ctx, c, "MemoryStatus", "memory")
 	if err != nil {
 		return err
 	}
-	if len(entries) != 1 {
-		return fmt.Errorf("the node lists %d MemoryStatus; want 1", len(entries))
-	}
-	to := map[string]*int64{
+	for field, figure := range map[string]*int64{
 		"mem_total_kb": &f.memTotal, "mem_available_kb": &f.memAvailable, "rss_anon_kb": &f.rssAnon, "rss_file_kb": &f.rssFile,
-	}
-	for _, field := range entries[0].GetFields() {
-		figure := to[field.GetKey()]
-		if figure == nil {
-			continue // of a kind that is not measured here
-		}
-		if *figure, err = strconv.ParseInt(field.GetValue(), 10, 64); err != nil {
-			return fmt.Errorf("read %s of MemoryStatus: %w", field.GetKey(), err)
+	} {
+		if *figure, err = strconv.ParseInt(memory[field], 10, 64); err != nil {
+			return fmt.Errorf("read %s of MemoryStatus: %w", field, err)
 		}
 	}
 	return nil

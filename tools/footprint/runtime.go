@@ -127,18 +127,11 @@ func (f *figures) withRuntime(node *lab.Node, measure func(context.Context, *qem
 
 // one returns the fields of a resource.
 func one(ctx context.Context, c *client.Client, kind, id string) (map[string]string, error) {
-	entries, err := c.List(ctx, kind, "")
+	all, err := lab.Fields(ctx, c, kind)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if e.GetId() != id {
-			continue
-		}
-		fields := make(map[string]string)
-		for _, f := range e.GetFields() {
-			fields[f.GetKey()] = f.GetValue()
-		}
+	if fields, ok := all[id]; ok {
 		return fields, nil
 	}
 	return nil, fmt.Errorf("the node has no %s %s", kind, id)

@@ -22,10 +22,8 @@ const (
 // image of it, in dir.
 func Guest(dir string, b board.Board) (program, image string, err error) {
 	program, image = filepath.Join(dir, "guest-"+b.Arch), filepath.Join(dir, "guest-"+b.Arch+".tar")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "machined/tools/lab/guest")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+b.Arch)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", "", fmt.Errorf("build the guest program: %w\n%s", err, out)
+	if err := Compile(program, b.Arch, "machined/tools/lab/guest"); err != nil {
+		return "", "", fmt.Errorf("build the guest program: %w", err)
 	}
 	content, err := os.ReadFile(program)
 	if err != nil {
@@ -44,4 +42,14 @@ func Guest(dir string, b board.Board) (program, image string, err error) {
 		return "", "", fmt.Errorf("make the guest image: %w", err)
 	}
 	return program, image, f.Close()
+}
+
+// Compile builds a static program of the module for an architecture.
+func Compile(program, arch, pkg string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
 }

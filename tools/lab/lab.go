@@ -119,6 +119,23 @@ func Dial(vm *qemu.VM, dir string) (*client.Client, error) {
 	return client.Dial(Endpoint(vm), bundle, client.Options{Timeout: 30 * time.Second, BundleDir: dir})
 }
 
+// Fields returns the resources of a kind: id → field → value.
+func Fields(ctx context.Context, c *client.Client, kind string) (map[string]map[string]string, error) {
+	entries, err := c.List(ctx, kind, "")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]map[string]string)
+	for _, e := range entries {
+		fields := make(map[string]string)
+		for _, f := range e.GetFields() {
+			fields[f.GetKey()] = f.GetValue()
+		}
+		all[e.GetId()] = fields
+	}
+	return all, nil
+}
+
 // ErrOff says that the machine went off while its API was waited for.
 var ErrOff = errors.New("the machine went off")
 

@@ -69,18 +69,13 @@ func take(ctx context.Context, vm *qemu.VM, bundle string) (s sample, err error)
 		return s, err
 	}
 	defer c.Close()
-	entries, err := c.List(ctx, "MemoryStatus", "")
-	if err != nil || len(entries) != 1 {
-		return s, fmt.Errorf("list MemoryStatus: %d entries, %w", len(entries), err)
+	all, err := lab.Fields(ctx, c, "MemoryStatus")
+	if err != nil {
+		return s, err
 	}
 	for i, m := range metrics() {
-		for _, f := range entries[0].GetFields() {
-			if f.GetKey() != m.field {
-				continue
-			}
-			if s.values[i], err = strconv.ParseFloat(f.GetValue(), 64); err != nil {
-				return s, fmt.Errorf("read %s: %w", m.field, err)
-			}
+		if s.values[i], err = strconv.ParseFloat(all["memory"][m.field], 64); err != nil {
+			return s, fmt.Errorf("read %s: %w", m.field, err)
 		}
 	}
 	return s, nil
