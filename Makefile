@@ -72,7 +72,7 @@ sim: ## whole nodes in simulated time, with all that goes wrong: SEEDS=
 
 boot: ## boot tests of all boards, but for what runtime-test takes its time for
 	@echo "boot: TestRuntime is left to \`make runtime-test\`, which needs ten minutes and more"
-	$(GO) test -count=1 -timeout 45m -skip '^TestRuntime$$' $(BOOT_TESTS)
+	@GO="$(GO)" tools/boottest/boot.sh -count=1 -timeout 45m -skip '^TestRuntime$$' $(BOOT_TESTS)
 
 boot-test: parts build ## boot tests of one board, step by step: BOARD=
 	$(GO) test -count=1 -timeout 30m -v $(BOOT_TESTS) -args -board=$(BOARD)

@@ -51,4 +51,8 @@ type Processes interface {
 	// SignalAll sends a signal to every process of the machine but the caller's,
 	// which must be PID 1, and returns how many there were. 0 only counts.
 	SignalAll(signal int) (processes int, err error)
+	// LockProgram keeps what the caller has read of its own program in memory
+	// (mlock2(2)), and returns the bytes that this concerns. What is not read yet
+	// is read when it is needed, and then kept as well.
+	LockProgram() (bytes int64, err error)
 }

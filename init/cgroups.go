@@ -99,7 +99,14 @@ func (n *node) makeCgroups() error {
 	if missing != "" {
 		n.log.Printf("limits", "A payload can take more than its share: the kernel has no %s.", missing)
 	}
-	return nil
+	if n.memoryLimits {
+		return nil
+	}
+	// Nothing keeps the kernel from evicting this program to the last page for a
+	// payload that takes all there is. It would be read again at every step, and
+	// the watchdog not be fed.
+	_, err := n.processes.LockProgram()
+	return err
 }
 
 const (

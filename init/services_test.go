@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"machined/hal"
+	"machined/hal/fake"
 	"machined/init/config"
 	"machined/init/supervise"
 	"machined/init/supervise/logring"
@@ -132,6 +133,19 @@ func TestMemoryShares(t *testing.T) {
 		}
 		if got.machined+got.runtime+got.payload > c.total {
 			t.Errorf("memoryShares(%d MiB) promises more than there is", c.total/mib)
+		}
+	}
+}
+
+// TestProgramIsLocked: where the kernel cannot bound what services take, it
+// would evict this program for them.
+func TestProgramIsLocked(t *testing.T) {
+	for _, missing := range [][]string{nil, {"memory.max", "memory.min"}} {
+		r := newRig(t)
+		r.cgroups.(*fake.Cgroups).Missing = missing
+		mustDo(t, r.makeCgroups())
+		if got, want := r.processes.Locked, missing != nil; got != want {
+			t.Errorf("without %v the program is locked: %v; want %v", missing, got, want)
 		}
 	}
 }

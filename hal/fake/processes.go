@@ -38,6 +38,8 @@ type Processes struct {
 	Faults
 	// Starts counts the processes that were started.
 	Starts int
+	// Locked is set when the program is locked.
+	Locked bool
 
 	clock    *Clock
 	programs []program
@@ -140,6 +142,15 @@ func (p *Processes) SignalAll(signal int) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// LockProgram implements hal.Processes.
+func (p *Processes) LockProgram() (int64, error) {
+	if err := p.failing("LockProgram"); err != nil {
+		return 0, err
+	}
+	p.Locked = true
+	return 1, nil
 }
 
 // end plans the process's end, unless it ends earlier anyway.
