@@ -55,4 +55,8 @@ type Processes interface {
 	// (mlock2(2)), and returns the bytes that this concerns. What is not read yet
 	// is read when it is needed, and then kept as well.
 	LockProgram() (bytes int64, err error)
+	// SetTimerSlack lets the caller's own timers expire up to that many
+	// nanoseconds late, several in one wake-up (proc_pid_timerslack_ns(5)).
+	// Processes that Start starts have the kernel's usual slack all the same.
+	SetTimerSlack(nanoseconds int64) error
 }

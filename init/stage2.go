@@ -81,8 +81,15 @@ func (n *node) lateTasks() []sequence.Task {
 		{Name: "services", Run: n.holdServices},
 		{Name: "power button", Optional: true, Run: n.watchPowerButton},
 		{Name: "modules", Optional: true, Run: n.loadModules},
+		{Name: "timers", Optional: true, Run: func() error { return n.processes.SetTimerSlack(timerSlack) }},
 	}
 }
+
+// timerSlack is how late this program's timers may be, in nanoseconds. The Go
+// runtime's monitor thread sleeps for 20 µs at a time whenever there is work, on
+// a slow board thousands of times a minute; with this it does once in several
+// milliseconds.
+const timerSlack = 4_000_000
 
 func (n *node) taskFailed(task string, err error) {
 	n.log.Printf(task, "%v.", err)

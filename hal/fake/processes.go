@@ -40,6 +40,8 @@ type Processes struct {
 	Starts int
 	// Locked is set when the program is locked.
 	Locked bool
+	// TimerSlack in nanoseconds, as it was set last.
+	TimerSlack int64
 
 	clock    *Clock
 	programs []program
@@ -151,6 +153,15 @@ func (p *Processes) LockProgram() (int64, error) {
 	}
 	p.Locked = true
 	return 1, nil
+}
+
+// SetTimerSlack implements hal.Processes.
+func (p *Processes) SetTimerSlack(nanoseconds int64) error {
+	if err := p.failing("SetTimerSlack"); err != nil {
+		return err
+	}
+	p.TimerSlack = nanoseconds
+	return nil
 }
 
 // end plans the process's end, unless it ends earlier anyway.

@@ -75,8 +75,12 @@ func fork(spec hal.ProcessSpec, attr *syscall.ProcAttr) (pid int, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		runtime.LockOSThread()
+		if err = unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0); err != nil {
+			err = fmt.Errorf("set the timer slack: %w", err)
+			return
+		}
 		if spec.NoNewPrivs || spec.Bounded {
-			runtime.LockOSThread()
 			if err = restrict(spec); err != nil {
 				return
 			}
