@@ -105,6 +105,7 @@ func (n *node) makeCgroups() error {
 	// Nothing keeps the kernel from evicting this program to the last page for a
 	// payload that takes all there is. It would be read again at every step, and
 	// the watchdog not be fed.
+	n.guardMemory()
 	_, err := n.processes.LockProgram()
 	return err
 }
