@@ -142,7 +142,7 @@ func checkOutputs(paths []string) error {
 			return err
 		}
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s exists and is no file; write the image to a file and copy it from there", p)
+			return fmt.Errorf("%s exists and is no file; write to a file and copy that", p)
 		}
 	}
 	return nil

@@ -41,14 +41,18 @@ type source struct {
 // part places a part of the store under its own name.
 func part(name string) source { return source{path: name, part: name} }
 
-// slotSources lists the files of a slot of b, without its manifest. Everything
-// that differs between versions is here, the licences among it.
+// slotSources lists the files of a slot of b, without its manifest.
 func slotSources(b board.Board, store *parts.Store, slot string) []source {
+	return append(contentSources(b, store), source{path: "cmdline.txt", data: []byte(commandLine(b, store, slot) + "\n")})
+}
+
+// contentSources lists the files that are the same in slot A and in slot B.
+// Everything that differs between versions is here, the licences among it.
+func contentSources(b board.Board, store *parts.Store) []source {
 	kernel := kernelOf(b)
 	files := []source{
 		{path: "system.squashfs", part: "system/" + kernel},
 		{path: "initramfs.img", part: "initramfs/" + b.Arch},
-		{path: "cmdline.txt", data: []byte(commandLine(b, slot, systemHash(b, store)) + "\n")},
 		part("licenses/linux-" + kernel + "/LICENSE"),
 		part("licenses/linux-" + kernel + "/LICENSE.linux"),
 		part("licenses/machined-" + b.Arch + "/LICENSES"),
@@ -84,20 +88,25 @@ func kernelOf(b board.Board) string {
 	return b.Arch
 }
 
-// commandLine is the kernel's argument line. Which slot and which system image
-// run is told by the markers in it, since the firmware hands over just this
-// line.
-func commandLine(b board.Board, slot, image string) string {
-	line := b.Console + " loglevel=4 panic=10 machined.slot=" + slot + " machined.image=" + image
+// commandLine is the kernel's argument line for a slot. Which slot runs is told
+// by the marker in it, since the firmware hands over just this line.
+func commandLine(b board.Board, store *parts.Store, slot string) string {
+	return arguments(b, store) + " machined.slot=" + slot
+}
+
+// arguments are those of the kernel that are the same for both slots. The one
+// that names the system image is how a node knows which one it runs.
+func arguments(b board.Board, store *parts.Store) string {
+	// Without panic= a kernel that panics would stop there, and a trial boot with
+	// it.
+	line := b.Console + " loglevel=4 panic=10 machined.image=" + systemHash(b, store)
 	if b.Firmware == board.RaspberryPi {
 		// Off by default in this kernel; services need it for their limits.
-		line += " cgroup_enable=memory"
-	} else {
-		// Without it the kernel does not look at the backup of a partition
-		// table that a power cut left half written.
-		line += " gpt"
+		return line + " cgroup_enable=memory"
 	}
-	return line
+	// Without it the kernel does not look at the backup of a partition table that
+	// a power cut left half written.
+	return line + " gpt"
 }
 
 // systemHash is the SHA-256 of the board's system image as the store's index
@@ -122,7 +131,7 @@ func bootSources(b board.Board, store *parts.Store) []source {
 		return []source{
 			{path: "EFI/BOOT/" + name, part: "loader/" + b.Arch + ".efi"},
 			part("licenses/systemd-boot-" + b.Arch + "/copyright"),
-			{path: "loader/loader.conf", data: []byte("timeout 0\ndefault " + x86.SlotEntry(firstSlot).String() + "\neditor no\n")},
+			{path: "loader/loader.conf", data: []byte("timeout 0\ndefault " + x86.DefaultPattern + "\neditor no\n")},
 			loaderEntry(b, store, "A"),
 			loaderEntry(b, store, "B"),
 		}
@@ -136,11 +145,15 @@ func bootSources(b board.Board, store *parts.Store) []source {
 }
 
 // loaderEntry is the entry of a slot, which counts no boots: a new image is
-// what there is to fall back to.
+// what there is to fall back to. The higher generation is the one that boots.
 func loaderEntry(b board.Board, store *parts.Store, slot string) source {
+	generation := 0
+	if slot == firstSlot {
+		generation = 1
+	}
 	return source{
 		path: x86.Entries + "/" + x86.SlotEntry(slot).String(),
-		data: []byte(x86.Entry(slot, store.Index.Version, commandLine(b, slot, systemHash(b, store)))),
+		data: []byte(x86.Entry(slot, generation, store.Index.Version, commandLine(b, store, slot))),
 	}
 }
 

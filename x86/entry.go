@@ -13,6 +13,14 @@ import (
 // Entries is the directory of the entries on the EFI system partition.
 const Entries = "loader/entries"
 
+// LoaderFile is what systemd-boot reads for its settings (loader.conf(5)).
+const LoaderFile = "loader/loader.conf"
+
+// DefaultPattern is the default of loader.conf with which our entries are
+// chosen from by their order alone. A name in its place would be taken even
+// with no boots left. An entry of another system is never matched.
+const DefaultPattern = "machined-*"
+
 // ErrName says that a file's name is not that of an entry.
 const ErrName hal.Error = "not the name of a loader entry; want NAME.conf, NAME+LEFT.conf or NAME+LEFT-DONE.conf"
 
@@ -94,16 +102,4 @@ func number(digits string) (int, bool) {
 		return 0, false
 	}
 	return n, digits != ""
-}
-
-// Entry returns the text of the entry of a slot: type 1 of the Boot Loader
-// Specification. The sort key is that of all of machined's entries, so that
-// the version decides among those that are good.
-func Entry(slot, version, options string) string {
-	return "title machined " + slot + "\n" +
-		"version " + version + "\n" +
-		"sort-key machined\n" +
-		"linux /" + slot + "/linux.efi\n" +
-		"initrd /" + slot + "/initramfs.img\n" +
-		"options " + options + "\n"
 }

@@ -54,8 +54,8 @@ func TestSlotEntry(t *testing.T) {
 	if got, want := SlotEntry("B").String(), "machined-b.conf"; got != want {
 		t.Errorf("SlotEntry(B) = %q; want %q", got, want)
 	}
-	const want = "title machined B\nversion 1.2\nsort-key machined\nlinux /B/linux.efi\ninitrd /B/initramfs.img\noptions console=ttyS0 quiet\n"
-	if got := Entry("B", "1.2", "console=ttyS0 quiet"); got != want {
+	const want = "linux /B/linux.efi\nsort-key machined-99999992\ninitrd /B/initramfs.img\ntitle machined B\nversion 1.2\noptions console=ttyS0 quiet\n"
+	if got := Entry("B", 7, "1.2", "console=ttyS0 quiet"); got != want {
 		t.Errorf("Entry(B) = %q; want %q", got, want)
 	}
 }
