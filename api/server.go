@@ -46,6 +46,7 @@ type Node interface {
 	// Used is told the client certificate of each call that is allowed.
 	Used(fingerprint string)
 	Services
+	Upgrades
 }
 
 // ErrBusy says that a sequence of equal or higher priority runs.

@@ -56,8 +56,12 @@ func TestEmptyMessages(t *testing.T) {
 		service + "ListResources":      codes.InvalidArgument,
 		service + "Reboot":             codes.OK,
 		service + "Shutdown":           codes.OK,
-		service + "Reset":              codes.Unimplemented,
-		service + "Upgrade":            codes.Unimplemented,
+		service + "Reset":              codes.OK,
+		service + "Upgrade":            codes.InvalidArgument,
+		service + "UpgradePush":        codes.OK,
+		service + "UpgradeCommit":      codes.OK,
+		service + "Rollback":           codes.OK,
+		service + "ApplyConfig":        codes.OK,
 		service + "Watch":              codes.InvalidArgument,
 		service + "ServiceList":        codes.OK,
 		service + "ServiceStart":       codes.NotFound,
@@ -92,7 +96,10 @@ func TestEmptyMessages(t *testing.T) {
 			t.Fatalf("after %s: Version = %v; want OK", name, got)
 		}
 	}
-	if got, want := l.node.Asked(), []string{"reboot by laptop", "runtime reset by laptop", "shutdown by laptop"}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+	if got, want := l.node.Asked(), []string{
+		"commit by laptop", "config of 0 bytes, dry run false, by laptop", "push of 0 bytes {Stage:false ManualCommit:false} by laptop",
+		"reboot by laptop", "reset, identity kept false, by laptop", "rollback by laptop", "runtime reset by laptop", "shutdown by laptop",
+	}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 		t.Errorf("the node was asked for %q; want %q", got, want)
 	}
 }
@@ -116,6 +123,10 @@ func TestRoles(t *testing.T) {
 		service + "Shutdown":           {no, yes, yes, yes, no},
 		service + "Reset":              {no, no, yes, yes, no},
 		service + "Upgrade":            {no, no, yes, yes, no},
+		service + "UpgradePush":        {no, no, yes, yes, no},
+		service + "UpgradeCommit":      {no, no, yes, yes, no},
+		service + "Rollback":           {no, no, yes, yes, no},
+		service + "ApplyConfig":        {no, no, yes, yes, no},
 		"/grpc.health.v1.Health/Check": {yes, yes, yes, yes, no},
 		"/grpc.health.v1.Health/List":  {yes, yes, yes, yes, no},
 		"/grpc.health.v1.Health/Watch": {yes, yes, yes, yes, no},

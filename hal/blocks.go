@@ -96,4 +96,27 @@ type Provisioner interface {
 	// when something else is in a volume's place, or two partitions could be
 	// the same volume. A disk to be wiped must not be in use.
 	Provision(p Provision) error
+	// Erase makes a volume of the disk blank, so that Provision makes it anew. A
+	// disk without it is no error. It must not be mounted. There is no name for
+	// anything else on a disk: the boot partition is out of reach.
+	Erase(disk string, which DataVolume) error
+}
+
+// DataVolume is one of the volumes that hold what a node has gathered.
+type DataVolume uint8
+
+const (
+	EphemeralVolume DataVolume = iota + 1
+	StateVolume
+)
+
+// String returns the volume's label, "" for no volume.
+func (v DataVolume) String() string {
+	switch v {
+	case EphemeralVolume:
+		return "EPHEMERAL"
+	case StateVolume:
+		return "STATE"
+	}
+	return ""
 }

@@ -11,4 +11,7 @@ type Watchdog interface {
 	Feed() error
 	// Disarm stops the timer (the "magic close") and closes the device.
 	Disarm() error
+	// DidReset reports whether it is the watchdog that has reset the machine
+	// before this boot (WDIOF_CARDRESET), as far as the hardware keeps that.
+	DidReset() (bool, error)
 }

@@ -11,6 +11,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"slices"
@@ -38,8 +40,13 @@ type Node struct {
 	// OnList runs when resources are asked for, to block or to panic; nil does
 	// nothing.
 	OnList func()
-	// EndError is what Reboot, Shutdown and ResetRuntime return.
+	// EndError is what Reboot, Shutdown, ResetRuntime and the methods about
+	// upgrades and the config return.
 	EndError error
+	// OnAsked runs after each of them, while nothing else does; nil does nothing.
+	OnAsked func()
+	// Applied is what ApplyConfig says of a config.
+	Applied api.Applied
 	// Infos are the services. OnControl, if set, is what Control waits for.
 	Infos     []*machinepb.ServiceInfo
 	OnControl func(ctx context.Context, id string, action api.Action) error
@@ -53,7 +60,11 @@ type Node struct {
 }
 
 // Version implements api.Node.
-func (n *Node) Version() api.Version { return n.Info }
+func (n *Node) Version() api.Version {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.Info
+}
 
 // Watch implements api.Node.
 func (n *Node) Watch(kind resource.Kind, from uint64, out []reconcile.Change) ([]reconcile.Change, uint64) {
@@ -105,11 +116,47 @@ func (n *Node) end(what string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked = append(n.asked, what)
+	if n.OnAsked != nil {
+		n.OnAsked()
+	}
 	return n.EndError
 }
 
 // ResetRuntime implements api.Node.
 func (n *Node) ResetRuntime(by string) error { return n.end("runtime reset by " + by) }
+
+// Upgrade implements api.Node.
+func (n *Node) Upgrade(by, url, sha256 string, o api.UpgradeOptions) error {
+	return n.end(fmt.Sprintf("upgrade %s %s %+v by %s", url, sha256, o, by))
+}
+
+// Push implements api.Node. It reads everything.
+func (n *Node) Push(_ context.Context, by string, r io.Reader, o api.UpgradeOptions) (string, string, error) {
+	size, err := io.Copy(io.Discard, r)
+	if err != nil {
+		return "", "", err
+	}
+	return "v2", "B", n.end(fmt.Sprintf("push of %d bytes %+v by %s", size, o, by))
+}
+
+// TryStaged implements api.Node.
+func (n *Node) TryStaged(by string) error { return n.end("try of what is staged by " + by) }
+
+// CommitUpgrade implements api.Node.
+func (n *Node) CommitUpgrade(by string) error { return n.end("commit by " + by) }
+
+// Rollback implements api.Node.
+func (n *Node) Rollback(by string) error { return n.end("rollback by " + by) }
+
+// ApplyConfig implements api.Node.
+func (n *Node) ApplyConfig(by string, config []byte, dryRun bool) (api.Applied, error) {
+	return n.Applied, n.end(fmt.Sprintf("config of %d bytes, dry run %v, by %s", len(config), dryRun, by))
+}
+
+// Reset implements api.Node.
+func (n *Node) Reset(by string, keepIdentity bool) error {
+	return n.end(fmt.Sprintf("reset, identity kept %v, by %s", keepIdentity, by))
+}
 
 // Services implements api.Node.
 func (n *Node) Services() []*machinepb.ServiceInfo { return n.Infos }

@@ -571,7 +571,8 @@ type UpgradeRequest struct {
 	// Where the node fetches the bundle.
 	Url string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
 	// SHA-256 of the bundle, in hex.
-	Sha256        string `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Sha256        string          `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Options       *UpgradeOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -620,6 +621,344 @@ func (x *UpgradeRequest) GetSha256() string {
 	return ""
 }
 
+func (x *UpgradeRequest) GetOptions() *UpgradeOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+type UpgradeOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Write the bundle and do not try it.
+	Stage bool `protobuf:"varint,1,opt,name=stage,proto3" json:"stage,omitempty"`
+	// Wait for UpgradeCommit instead of committing a healthy system.
+	ManualCommit bool `protobuf:"varint,2,opt,name=manual_commit,json=manualCommit,proto3" json:"manual_commit,omitempty"`
+	// Try what was staged earlier: there is no URL then.
+	Staged        bool `protobuf:"varint,3,opt,name=staged,proto3" json:"staged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpgradeOptions) Reset() {
+	*x = UpgradeOptions{}
+	mi := &file_api_machine_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpgradeOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpgradeOptions) ProtoMessage() {}
+
+func (x *UpgradeOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpgradeOptions.ProtoReflect.Descriptor instead.
+func (*UpgradeOptions) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *UpgradeOptions) GetStage() bool {
+	if x != nil {
+		return x.Stage
+	}
+	return false
+}
+
+func (x *UpgradeOptions) GetManualCommit() bool {
+	if x != nil {
+		return x.ManualCommit
+	}
+	return false
+}
+
+func (x *UpgradeOptions) GetStaged() bool {
+	if x != nil {
+		return x.Staged
+	}
+	return false
+}
+
+type UpgradeChunk struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the first chunk alone.
+	Options       *UpgradeOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	Data          []byte          `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpgradeChunk) Reset() {
+	*x = UpgradeChunk{}
+	mi := &file_api_machine_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpgradeChunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpgradeChunk) ProtoMessage() {}
+
+func (x *UpgradeChunk) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpgradeChunk.ProtoReflect.Descriptor instead.
+func (*UpgradeChunk) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *UpgradeChunk) GetOptions() *UpgradeOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *UpgradeChunk) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type UpgradeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was written, and where.
+	Version       string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Slot          string `protobuf:"bytes,2,opt,name=slot,proto3" json:"slot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpgradeResponse) Reset() {
+	*x = UpgradeResponse{}
+	mi := &file_api_machine_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpgradeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpgradeResponse) ProtoMessage() {}
+
+func (x *UpgradeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpgradeResponse.ProtoReflect.Descriptor instead.
+func (*UpgradeResponse) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *UpgradeResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *UpgradeResponse) GetSlot() string {
+	if x != nil {
+		return x.Slot
+	}
+	return ""
+}
+
+type ResetRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Keep the keys and certificates of the node.
+	KeepIdentity  bool `protobuf:"varint,1,opt,name=keep_identity,json=keepIdentity,proto3" json:"keep_identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetRequest) Reset() {
+	*x = ResetRequest{}
+	mi := &file_api_machine_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetRequest) ProtoMessage() {}
+
+func (x *ResetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetRequest.ProtoReflect.Descriptor instead.
+func (*ResetRequest) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ResetRequest) GetKeepIdentity() bool {
+	if x != nil {
+		return x.KeepIdentity
+	}
+	return false
+}
+
+type ApplyConfigRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// YAML.
+	Config []byte `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
+	// Check it and do nothing.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyConfigRequest) Reset() {
+	*x = ApplyConfigRequest{}
+	mi := &file_api_machine_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyConfigRequest) ProtoMessage() {}
+
+func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyConfigRequest.ProtoReflect.Descriptor instead.
+func (*ApplyConfigRequest) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ApplyConfigRequest) GetConfig() []byte {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *ApplyConfigRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type ApplyConfigResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the config says that this version does not act on.
+	Warnings []string `protobuf:"bytes,1,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// What takes effect with the next boot alone.
+	AfterReboot []string `protobuf:"bytes,2,rep,name=after_reboot,json=afterReboot,proto3" json:"after_reboot,omitempty"`
+	// It is what the node runs by already.
+	Unchanged     bool `protobuf:"varint,3,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyConfigResponse) Reset() {
+	*x = ApplyConfigResponse{}
+	mi := &file_api_machine_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyConfigResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyConfigResponse) ProtoMessage() {}
+
+func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyConfigResponse.ProtoReflect.Descriptor instead.
+func (*ApplyConfigResponse) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ApplyConfigResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *ApplyConfigResponse) GetAfterReboot() []string {
+	if x != nil {
+		return x.AfterReboot
+	}
+	return nil
+}
+
+func (x *ApplyConfigResponse) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
+}
+
 type ServiceListResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Services      []*ServiceInfo         `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
@@ -629,7 +968,7 @@ type ServiceListResponse struct {
 
 func (x *ServiceListResponse) Reset() {
 	*x = ServiceListResponse{}
-	mi := &file_api_machine_proto_msgTypes[9]
+	mi := &file_api_machine_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +980,7 @@ func (x *ServiceListResponse) String() string {
 func (*ServiceListResponse) ProtoMessage() {}
 
 func (x *ServiceListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[9]
+	mi := &file_api_machine_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +993,7 @@ func (x *ServiceListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceListResponse.ProtoReflect.Descriptor instead.
 func (*ServiceListResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{9}
+	return file_api_machine_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ServiceListResponse) GetServices() []*ServiceInfo {
@@ -673,7 +1012,7 @@ type ServiceRequest struct {
 
 func (x *ServiceRequest) Reset() {
 	*x = ServiceRequest{}
-	mi := &file_api_machine_proto_msgTypes[10]
+	mi := &file_api_machine_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +1024,7 @@ func (x *ServiceRequest) String() string {
 func (*ServiceRequest) ProtoMessage() {}
 
 func (x *ServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[10]
+	mi := &file_api_machine_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +1037,7 @@ func (x *ServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRequest.ProtoReflect.Descriptor instead.
 func (*ServiceRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{10}
+	return file_api_machine_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ServiceRequest) GetId() string {
@@ -740,7 +1079,7 @@ type ServiceInfo struct {
 
 func (x *ServiceInfo) Reset() {
 	*x = ServiceInfo{}
-	mi := &file_api_machine_proto_msgTypes[11]
+	mi := &file_api_machine_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +1091,7 @@ func (x *ServiceInfo) String() string {
 func (*ServiceInfo) ProtoMessage() {}
 
 func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[11]
+	mi := &file_api_machine_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +1104,7 @@ func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceInfo.ProtoReflect.Descriptor instead.
 func (*ServiceInfo) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{11}
+	return file_api_machine_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ServiceInfo) GetId() string {
@@ -870,7 +1209,7 @@ type ServiceEvent struct {
 
 func (x *ServiceEvent) Reset() {
 	*x = ServiceEvent{}
-	mi := &file_api_machine_proto_msgTypes[12]
+	mi := &file_api_machine_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +1221,7 @@ func (x *ServiceEvent) String() string {
 func (*ServiceEvent) ProtoMessage() {}
 
 func (x *ServiceEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[12]
+	mi := &file_api_machine_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +1234,7 @@ func (x *ServiceEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceEvent.ProtoReflect.Descriptor instead.
 func (*ServiceEvent) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{12}
+	return file_api_machine_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ServiceEvent) GetTimeUnixNanos() int64 {
@@ -931,7 +1270,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_api_machine_proto_msgTypes[13]
+	mi := &file_api_machine_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1282,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[13]
+	mi := &file_api_machine_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1295,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{13}
+	return file_api_machine_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LogsRequest) GetService() string {
@@ -992,7 +1331,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_api_machine_proto_msgTypes[14]
+	mi := &file_api_machine_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1343,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[14]
+	mi := &file_api_machine_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1356,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{14}
+	return file_api_machine_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LogsResponse) GetRecords() []*LogRecord {
@@ -1047,7 +1386,7 @@ type LogRecord struct {
 
 func (x *LogRecord) Reset() {
 	*x = LogRecord{}
-	mi := &file_api_machine_proto_msgTypes[15]
+	mi := &file_api_machine_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1398,7 @@ func (x *LogRecord) String() string {
 func (*LogRecord) ProtoMessage() {}
 
 func (x *LogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[15]
+	mi := &file_api_machine_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1411,7 @@ func (x *LogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogRecord.ProtoReflect.Descriptor instead.
 func (*LogRecord) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{15}
+	return file_api_machine_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LogRecord) GetTimeUnixNanos() int64 {
@@ -1140,10 +1479,30 @@ const file_api_machine_proto_rawDesc = "" +
 	"\aCREATED\x10\x03\x12\v\n" +
 	"\aUPDATED\x10\x04\x12\r\n" +
 	"\tDESTROYED\x10\x05\x12\b\n" +
-	"\x04LOST\x10\x06\":\n" +
+	"\x04LOST\x10\x06\"m\n" +
 	"\x0eUpgradeRequest\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x16\n" +
-	"\x06sha256\x18\x02 \x01(\tR\x06sha256\"G\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha256\x121\n" +
+	"\aoptions\x18\x03 \x01(\v2\x17.machine.UpgradeOptionsR\aoptions\"c\n" +
+	"\x0eUpgradeOptions\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\bR\x05stage\x12#\n" +
+	"\rmanual_commit\x18\x02 \x01(\bR\fmanualCommit\x12\x16\n" +
+	"\x06staged\x18\x03 \x01(\bR\x06staged\"U\n" +
+	"\fUpgradeChunk\x121\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.machine.UpgradeOptionsR\aoptions\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"?\n" +
+	"\x0fUpgradeResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
+	"\x04slot\x18\x02 \x01(\tR\x04slot\"3\n" +
+	"\fResetRequest\x12#\n" +
+	"\rkeep_identity\x18\x01 \x01(\bR\fkeepIdentity\"E\n" +
+	"\x12ApplyConfigRequest\x12\x16\n" +
+	"\x06config\x18\x01 \x01(\fR\x06config\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"r\n" +
+	"\x13ApplyConfigResponse\x12\x1a\n" +
+	"\bwarnings\x18\x01 \x03(\tR\bwarnings\x12!\n" +
+	"\fafter_reboot\x18\x02 \x03(\tR\vafterReboot\x12\x1c\n" +
+	"\tunchanged\x18\x03 \x01(\bR\tunchanged\"G\n" +
 	"\x13ServiceListResponse\x120\n" +
 	"\bservices\x18\x01 \x03(\v2\x14.machine.ServiceInfoR\bservices\" \n" +
 	"\x0eServiceRequest\x12\x0e\n" +
@@ -1179,15 +1538,19 @@ const file_api_machine_proto_rawDesc = "" +
 	"\tLogRecord\x12&\n" +
 	"\x0ftime_unix_nanos\x18\x01 \x01(\x03R\rtimeUnixNanos\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\fR\x04text2\xe1\x05\n" +
+	"\x04text\x18\x03 \x01(\fR\x04text2\xd1\a\n" +
 	"\x0eMachineService\x123\n" +
 	"\aVersion\x12\x0e.machine.Empty\x1a\x18.machine.VersionResponse\x12N\n" +
 	"\rListResources\x12\x1d.machine.ListResourcesRequest\x1a\x1e.machine.ListResourcesResponse\x125\n" +
 	"\x05Watch\x12\x15.machine.WatchRequest\x1a\x13.machine.WatchEvent0\x01\x12(\n" +
 	"\x06Reboot\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12*\n" +
-	"\bShutdown\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12'\n" +
-	"\x05Reset\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x122\n" +
-	"\aUpgrade\x12\x17.machine.UpgradeRequest\x1a\x0e.machine.Empty\x12;\n" +
+	"\bShutdown\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12.\n" +
+	"\x05Reset\x12\x15.machine.ResetRequest\x1a\x0e.machine.Empty\x122\n" +
+	"\aUpgrade\x12\x17.machine.UpgradeRequest\x1a\x0e.machine.Empty\x12@\n" +
+	"\vUpgradePush\x12\x15.machine.UpgradeChunk\x1a\x18.machine.UpgradeResponse(\x01\x12/\n" +
+	"\rUpgradeCommit\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12*\n" +
+	"\bRollback\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12H\n" +
+	"\vApplyConfig\x12\x1b.machine.ApplyConfigRequest\x1a\x1c.machine.ApplyConfigResponse\x12;\n" +
 	"\vServiceList\x12\x0e.machine.Empty\x1a\x1c.machine.ServiceListResponse\x12=\n" +
 	"\fServiceStart\x12\x17.machine.ServiceRequest\x1a\x14.machine.ServiceInfo\x12<\n" +
 	"\vServiceStop\x12\x17.machine.ServiceRequest\x1a\x14.machine.ServiceInfo\x12?\n" +
@@ -1208,7 +1571,7 @@ func file_api_machine_proto_rawDescGZIP() []byte {
 }
 
 var file_api_machine_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_api_machine_proto_goTypes = []any{
 	(WatchEvent_Op)(0),            // 0: machine.WatchEvent.Op
 	(*Empty)(nil),                 // 1: machine.Empty
@@ -1220,53 +1583,69 @@ var file_api_machine_proto_goTypes = []any{
 	(*WatchRequest)(nil),          // 7: machine.WatchRequest
 	(*WatchEvent)(nil),            // 8: machine.WatchEvent
 	(*UpgradeRequest)(nil),        // 9: machine.UpgradeRequest
-	(*ServiceListResponse)(nil),   // 10: machine.ServiceListResponse
-	(*ServiceRequest)(nil),        // 11: machine.ServiceRequest
-	(*ServiceInfo)(nil),           // 12: machine.ServiceInfo
-	(*ServiceEvent)(nil),          // 13: machine.ServiceEvent
-	(*LogsRequest)(nil),           // 14: machine.LogsRequest
-	(*LogsResponse)(nil),          // 15: machine.LogsResponse
-	(*LogRecord)(nil),             // 16: machine.LogRecord
+	(*UpgradeOptions)(nil),        // 10: machine.UpgradeOptions
+	(*UpgradeChunk)(nil),          // 11: machine.UpgradeChunk
+	(*UpgradeResponse)(nil),       // 12: machine.UpgradeResponse
+	(*ResetRequest)(nil),          // 13: machine.ResetRequest
+	(*ApplyConfigRequest)(nil),    // 14: machine.ApplyConfigRequest
+	(*ApplyConfigResponse)(nil),   // 15: machine.ApplyConfigResponse
+	(*ServiceListResponse)(nil),   // 16: machine.ServiceListResponse
+	(*ServiceRequest)(nil),        // 17: machine.ServiceRequest
+	(*ServiceInfo)(nil),           // 18: machine.ServiceInfo
+	(*ServiceEvent)(nil),          // 19: machine.ServiceEvent
+	(*LogsRequest)(nil),           // 20: machine.LogsRequest
+	(*LogsResponse)(nil),          // 21: machine.LogsResponse
+	(*LogRecord)(nil),             // 22: machine.LogRecord
 }
 var file_api_machine_proto_depIdxs = []int32{
 	5,  // 0: machine.ListResourcesResponse.entries:type_name -> machine.ResourceEntry
 	6,  // 1: machine.ResourceEntry.fields:type_name -> machine.KeyValue
 	0,  // 2: machine.WatchEvent.op:type_name -> machine.WatchEvent.Op
 	5,  // 3: machine.WatchEvent.entry:type_name -> machine.ResourceEntry
-	12, // 4: machine.ServiceListResponse.services:type_name -> machine.ServiceInfo
-	13, // 5: machine.ServiceInfo.events:type_name -> machine.ServiceEvent
-	16, // 6: machine.LogsResponse.records:type_name -> machine.LogRecord
-	1,  // 7: machine.MachineService.Version:input_type -> machine.Empty
-	3,  // 8: machine.MachineService.ListResources:input_type -> machine.ListResourcesRequest
-	7,  // 9: machine.MachineService.Watch:input_type -> machine.WatchRequest
-	1,  // 10: machine.MachineService.Reboot:input_type -> machine.Empty
-	1,  // 11: machine.MachineService.Shutdown:input_type -> machine.Empty
-	1,  // 12: machine.MachineService.Reset:input_type -> machine.Empty
-	9,  // 13: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
-	1,  // 14: machine.MachineService.ServiceList:input_type -> machine.Empty
-	11, // 15: machine.MachineService.ServiceStart:input_type -> machine.ServiceRequest
-	11, // 16: machine.MachineService.ServiceStop:input_type -> machine.ServiceRequest
-	11, // 17: machine.MachineService.ServiceRestart:input_type -> machine.ServiceRequest
-	14, // 18: machine.MachineService.Logs:input_type -> machine.LogsRequest
-	1,  // 19: machine.MachineService.ResetRuntime:input_type -> machine.Empty
-	2,  // 20: machine.MachineService.Version:output_type -> machine.VersionResponse
-	4,  // 21: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
-	8,  // 22: machine.MachineService.Watch:output_type -> machine.WatchEvent
-	1,  // 23: machine.MachineService.Reboot:output_type -> machine.Empty
-	1,  // 24: machine.MachineService.Shutdown:output_type -> machine.Empty
-	1,  // 25: machine.MachineService.Reset:output_type -> machine.Empty
-	1,  // 26: machine.MachineService.Upgrade:output_type -> machine.Empty
-	10, // 27: machine.MachineService.ServiceList:output_type -> machine.ServiceListResponse
-	12, // 28: machine.MachineService.ServiceStart:output_type -> machine.ServiceInfo
-	12, // 29: machine.MachineService.ServiceStop:output_type -> machine.ServiceInfo
-	12, // 30: machine.MachineService.ServiceRestart:output_type -> machine.ServiceInfo
-	15, // 31: machine.MachineService.Logs:output_type -> machine.LogsResponse
-	1,  // 32: machine.MachineService.ResetRuntime:output_type -> machine.Empty
-	20, // [20:33] is the sub-list for method output_type
-	7,  // [7:20] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	10, // 4: machine.UpgradeRequest.options:type_name -> machine.UpgradeOptions
+	10, // 5: machine.UpgradeChunk.options:type_name -> machine.UpgradeOptions
+	18, // 6: machine.ServiceListResponse.services:type_name -> machine.ServiceInfo
+	19, // 7: machine.ServiceInfo.events:type_name -> machine.ServiceEvent
+	22, // 8: machine.LogsResponse.records:type_name -> machine.LogRecord
+	1,  // 9: machine.MachineService.Version:input_type -> machine.Empty
+	3,  // 10: machine.MachineService.ListResources:input_type -> machine.ListResourcesRequest
+	7,  // 11: machine.MachineService.Watch:input_type -> machine.WatchRequest
+	1,  // 12: machine.MachineService.Reboot:input_type -> machine.Empty
+	1,  // 13: machine.MachineService.Shutdown:input_type -> machine.Empty
+	13, // 14: machine.MachineService.Reset:input_type -> machine.ResetRequest
+	9,  // 15: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
+	11, // 16: machine.MachineService.UpgradePush:input_type -> machine.UpgradeChunk
+	1,  // 17: machine.MachineService.UpgradeCommit:input_type -> machine.Empty
+	1,  // 18: machine.MachineService.Rollback:input_type -> machine.Empty
+	14, // 19: machine.MachineService.ApplyConfig:input_type -> machine.ApplyConfigRequest
+	1,  // 20: machine.MachineService.ServiceList:input_type -> machine.Empty
+	17, // 21: machine.MachineService.ServiceStart:input_type -> machine.ServiceRequest
+	17, // 22: machine.MachineService.ServiceStop:input_type -> machine.ServiceRequest
+	17, // 23: machine.MachineService.ServiceRestart:input_type -> machine.ServiceRequest
+	20, // 24: machine.MachineService.Logs:input_type -> machine.LogsRequest
+	1,  // 25: machine.MachineService.ResetRuntime:input_type -> machine.Empty
+	2,  // 26: machine.MachineService.Version:output_type -> machine.VersionResponse
+	4,  // 27: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
+	8,  // 28: machine.MachineService.Watch:output_type -> machine.WatchEvent
+	1,  // 29: machine.MachineService.Reboot:output_type -> machine.Empty
+	1,  // 30: machine.MachineService.Shutdown:output_type -> machine.Empty
+	1,  // 31: machine.MachineService.Reset:output_type -> machine.Empty
+	1,  // 32: machine.MachineService.Upgrade:output_type -> machine.Empty
+	12, // 33: machine.MachineService.UpgradePush:output_type -> machine.UpgradeResponse
+	1,  // 34: machine.MachineService.UpgradeCommit:output_type -> machine.Empty
+	1,  // 35: machine.MachineService.Rollback:output_type -> machine.Empty
+	15, // 36: machine.MachineService.ApplyConfig:output_type -> machine.ApplyConfigResponse
+	16, // 37: machine.MachineService.ServiceList:output_type -> machine.ServiceListResponse
+	18, // 38: machine.MachineService.ServiceStart:output_type -> machine.ServiceInfo
+	18, // 39: machine.MachineService.ServiceStop:output_type -> machine.ServiceInfo
+	18, // 40: machine.MachineService.ServiceRestart:output_type -> machine.ServiceInfo
+	21, // 41: machine.MachineService.Logs:output_type -> machine.LogsResponse
+	1,  // 42: machine.MachineService.ResetRuntime:output_type -> machine.Empty
+	26, // [26:43] is the sub-list for method output_type
+	9,  // [9:26] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_api_machine_proto_init() }
@@ -1280,7 +1659,7 @@ func file_api_machine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_machine_proto_rawDesc), len(file_api_machine_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

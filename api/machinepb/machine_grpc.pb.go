@@ -31,6 +31,10 @@ const (
 	MachineService_Shutdown_FullMethodName       = "/machine.MachineService/Shutdown"
 	MachineService_Reset_FullMethodName          = "/machine.MachineService/Reset"
 	MachineService_Upgrade_FullMethodName        = "/machine.MachineService/Upgrade"
+	MachineService_UpgradePush_FullMethodName    = "/machine.MachineService/UpgradePush"
+	MachineService_UpgradeCommit_FullMethodName  = "/machine.MachineService/UpgradeCommit"
+	MachineService_Rollback_FullMethodName       = "/machine.MachineService/Rollback"
+	MachineService_ApplyConfig_FullMethodName    = "/machine.MachineService/ApplyConfig"
 	MachineService_ServiceList_FullMethodName    = "/machine.MachineService/ServiceList"
 	MachineService_ServiceStart_FullMethodName   = "/machine.MachineService/ServiceStart"
 	MachineService_ServiceStop_FullMethodName    = "/machine.MachineService/ServiceStop"
@@ -61,10 +65,25 @@ type MachineServiceClient interface {
 	// Shutdown starts an orderly power-off and returns before it happens.
 	// Role: os:operator.
 	Shutdown(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
-	// Reset wipes STATE and EPHEMERAL and reboots. Role: os:admin.
-	Reset(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
-	// Upgrade installs a bundle into the inactive slot. Role: os:admin.
+	// Reset wipes STATE and EPHEMERAL and reboots; the boot partition stays as it
+	// is. It returns before that happens. Role: os:admin.
+	Reset(ctx context.Context, in *ResetRequest, opts ...grpc.CallOption) (*Empty, error)
+	// Upgrade has the node fetch a bundle into the slot that does not run, and try
+	// it. It returns once that has begun: UpgradeStatus tells of the rest.
+	// FAILED_PRECONDITION while another upgrade or a trial is under way.
+	// Role: os:admin.
 	Upgrade(ctx context.Context, in *UpgradeRequest, opts ...grpc.CallOption) (*Empty, error)
+	// UpgradePush is Upgrade with the bundle sent by the client, options first. It
+	// returns when the bundle is on the disk, verified, and the restart asked for.
+	// Role: os:admin.
+	UpgradePush(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UpgradeChunk, UpgradeResponse], error)
+	// UpgradeCommit keeps a system that is on trial. Role: os:admin.
+	UpgradeCommit(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
+	// Rollback restarts into the other slot. Role: os:admin.
+	Rollback(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
+	// ApplyConfig checks a config, keeps it in STATE and acts on it.
+	// INVALID_ARGUMENT with all errors, a line each. Role: os:admin.
+	ApplyConfig(ctx context.Context, in *ApplyConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error)
 	// ServiceList tells of the services in the order of their start.
 	// Role: os:reader.
 	ServiceList(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*ServiceListResponse, error)
@@ -154,7 +173,7 @@ func (c *machineServiceClient) Shutdown(ctx context.Context, in *Empty, opts ...
 	return out, nil
 }
 
-func (c *machineServiceClient) Reset(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error) {
+func (c *machineServiceClient) Reset(ctx context.Context, in *ResetRequest, opts ...grpc.CallOption) (*Empty, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Empty)
 	err := c.cc.Invoke(ctx, MachineService_Reset_FullMethodName, in, out, cOpts...)
@@ -168,6 +187,49 @@ func (c *machineServiceClient) Upgrade(ctx context.Context, in *UpgradeRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Empty)
 	err := c.cc.Invoke(ctx, MachineService_Upgrade_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *machineServiceClient) UpgradePush(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UpgradeChunk, UpgradeResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MachineService_ServiceDesc.Streams[1], MachineService_UpgradePush_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[UpgradeChunk, UpgradeResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MachineService_UpgradePushClient = grpc.ClientStreamingClient[UpgradeChunk, UpgradeResponse]
+
+func (c *machineServiceClient) UpgradeCommit(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Empty)
+	err := c.cc.Invoke(ctx, MachineService_UpgradeCommit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *machineServiceClient) Rollback(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Empty)
+	err := c.cc.Invoke(ctx, MachineService_Rollback_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *machineServiceClient) ApplyConfig(ctx context.Context, in *ApplyConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyConfigResponse)
+	err := c.cc.Invoke(ctx, MachineService_ApplyConfig_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +278,7 @@ func (c *machineServiceClient) ServiceRestart(ctx context.Context, in *ServiceRe
 
 func (c *machineServiceClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MachineService_ServiceDesc.Streams[1], MachineService_Logs_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MachineService_ServiceDesc.Streams[2], MachineService_Logs_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -265,10 +327,25 @@ type MachineServiceServer interface {
 	// Shutdown starts an orderly power-off and returns before it happens.
 	// Role: os:operator.
 	Shutdown(context.Context, *Empty) (*Empty, error)
-	// Reset wipes STATE and EPHEMERAL and reboots. Role: os:admin.
-	Reset(context.Context, *Empty) (*Empty, error)
-	// Upgrade installs a bundle into the inactive slot. Role: os:admin.
+	// Reset wipes STATE and EPHEMERAL and reboots; the boot partition stays as it
+	// is. It returns before that happens. Role: os:admin.
+	Reset(context.Context, *ResetRequest) (*Empty, error)
+	// Upgrade has the node fetch a bundle into the slot that does not run, and try
+	// it. It returns once that has begun: UpgradeStatus tells of the rest.
+	// FAILED_PRECONDITION while another upgrade or a trial is under way.
+	// Role: os:admin.
 	Upgrade(context.Context, *UpgradeRequest) (*Empty, error)
+	// UpgradePush is Upgrade with the bundle sent by the client, options first. It
+	// returns when the bundle is on the disk, verified, and the restart asked for.
+	// Role: os:admin.
+	UpgradePush(grpc.ClientStreamingServer[UpgradeChunk, UpgradeResponse]) error
+	// UpgradeCommit keeps a system that is on trial. Role: os:admin.
+	UpgradeCommit(context.Context, *Empty) (*Empty, error)
+	// Rollback restarts into the other slot. Role: os:admin.
+	Rollback(context.Context, *Empty) (*Empty, error)
+	// ApplyConfig checks a config, keeps it in STATE and acts on it.
+	// INVALID_ARGUMENT with all errors, a line each. Role: os:admin.
+	ApplyConfig(context.Context, *ApplyConfigRequest) (*ApplyConfigResponse, error)
 	// ServiceList tells of the services in the order of their start.
 	// Role: os:reader.
 	ServiceList(context.Context, *Empty) (*ServiceListResponse, error)
@@ -314,11 +391,23 @@ func (UnimplementedMachineServiceServer) Reboot(context.Context, *Empty) (*Empty
 func (UnimplementedMachineServiceServer) Shutdown(context.Context, *Empty) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method Shutdown not implemented")
 }
-func (UnimplementedMachineServiceServer) Reset(context.Context, *Empty) (*Empty, error) {
+func (UnimplementedMachineServiceServer) Reset(context.Context, *ResetRequest) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method Reset not implemented")
 }
 func (UnimplementedMachineServiceServer) Upgrade(context.Context, *UpgradeRequest) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method Upgrade not implemented")
+}
+func (UnimplementedMachineServiceServer) UpgradePush(grpc.ClientStreamingServer[UpgradeChunk, UpgradeResponse]) error {
+	return status.Error(codes.Unimplemented, "method UpgradePush not implemented")
+}
+func (UnimplementedMachineServiceServer) UpgradeCommit(context.Context, *Empty) (*Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpgradeCommit not implemented")
+}
+func (UnimplementedMachineServiceServer) Rollback(context.Context, *Empty) (*Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rollback not implemented")
+}
+func (UnimplementedMachineServiceServer) ApplyConfig(context.Context, *ApplyConfigRequest) (*ApplyConfigResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApplyConfig not implemented")
 }
 func (UnimplementedMachineServiceServer) ServiceList(context.Context, *Empty) (*ServiceListResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ServiceList not implemented")
@@ -443,7 +532,7 @@ func _MachineService_Shutdown_Handler(srv interface{}, ctx context.Context, dec 
 }
 
 func _MachineService_Reset_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(Empty)
+	in := new(ResetRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -455,7 +544,7 @@ func _MachineService_Reset_Handler(srv interface{}, ctx context.Context, dec fun
 		FullMethod: MachineService_Reset_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MachineServiceServer).Reset(ctx, req.(*Empty))
+		return srv.(MachineServiceServer).Reset(ctx, req.(*ResetRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -474,6 +563,67 @@ func _MachineService_Upgrade_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MachineServiceServer).Upgrade(ctx, req.(*UpgradeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MachineService_UpgradePush_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(MachineServiceServer).UpgradePush(&grpc.GenericServerStream[UpgradeChunk, UpgradeResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MachineService_UpgradePushServer = grpc.ClientStreamingServer[UpgradeChunk, UpgradeResponse]
+
+func _MachineService_UpgradeCommit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Empty)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).UpgradeCommit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_UpgradeCommit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).UpgradeCommit(ctx, req.(*Empty))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MachineService_Rollback_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Empty)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).Rollback(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_Rollback_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).Rollback(ctx, req.(*Empty))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MachineService_ApplyConfig_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApplyConfigRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).ApplyConfig(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_ApplyConfig_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).ApplyConfig(ctx, req.(*ApplyConfigRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -611,6 +761,18 @@ var MachineService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _MachineService_Upgrade_Handler,
 		},
 		{
+			MethodName: "UpgradeCommit",
+			Handler:    _MachineService_UpgradeCommit_Handler,
+		},
+		{
+			MethodName: "Rollback",
+			Handler:    _MachineService_Rollback_Handler,
+		},
+		{
+			MethodName: "ApplyConfig",
+			Handler:    _MachineService_ApplyConfig_Handler,
+		},
+		{
 			MethodName: "ServiceList",
 			Handler:    _MachineService_ServiceList_Handler,
 		},
@@ -636,6 +798,11 @@ var MachineService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Watch",
 			Handler:       _MachineService_Watch_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "UpgradePush",
+			Handler:       _MachineService_UpgradePush_Handler,
+			ClientStreams: true,
 		},
 		{
 			StreamName:    "Logs",

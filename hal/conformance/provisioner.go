@@ -42,6 +42,7 @@ func Provisioner(t *testing.T, newRig func(t *testing.T) ProvisionerRig) {
 			t.Errorf("there was %+v and is %+v; want STATE as it was, and EPHEMERAL", before, after)
 		}
 	})
+	t.Run("erases", func(t *testing.T) { erases(t, newRig(t)) })
 	t.Run("no disk", func(t *testing.T) {
 		r := newRig(t)
 		expect(t, "Provision of no disk", r.Provisioner.Provision(hal.Provision{Disk: "/dev/no-such-disk", Wipe: true}), hal.ErrNoDevice)
@@ -51,7 +52,10 @@ func Provisioner(t *testing.T, newRig func(t *testing.T) ProvisionerRig) {
 // volumes returns the partitions that are named after volumes, or hold them.
 func volumes(t *testing.T, r ProvisionerRig, disk string) []hal.BlockDevice {
 	t.Helper()
-	found := r.Found(t, disk)
+	return volumesOf(r.Found(t, disk))
+}
+
+func volumesOf(found []hal.BlockDevice) []hal.BlockDevice {
 	return slices.DeleteFunc(slices.Clone(found), func(d hal.BlockDevice) bool {
 		return d.Number == 0 || d.FSLabel != "STATE" && d.FSLabel != "EPHEMERAL"
 	})
@@ -136,4 +140,33 @@ func refuses(t *testing.T, newRig func(t *testing.T) ProvisionerRig) {
 			}
 		})
 	}
+}
+
+// erases makes one volume blank, and then anew, and leaves all else alone.
+func erases(t *testing.T, r ProvisionerRig) {
+	for _, kind := range []DiskKind{ImageMBR, ImageGPT} {
+		disk := r.NewDisk(t, kind, 64*mib)
+		must(t, "Erase of a volume that is not there", r.Provisioner.Erase(disk, hal.StateVolume))
+		must(t, "Provision", r.Provisioner.Provision(hal.Provision{Disk: disk, Volumes: stateAndEphemeral()}))
+		before := r.Found(t, disk)
+		must(t, "Erase(STATE)", r.Provisioner.Erase(disk, hal.StateVolume))
+		after := r.Found(t, disk)
+		for i, d := range after {
+			was := before[i]
+			if was.FSLabel == "STATE" {
+				was.FS, was.FSLabel, was.FSUUID, was.Blank = "", "", "", true
+			}
+			if d != was {
+				t.Errorf("after Erase(STATE) there is %+v; want %+v", d, was)
+			}
+		}
+		must(t, "Provision again", r.Provisioner.Provision(hal.Provision{Disk: disk, Volumes: stateAndEphemeral()}))
+		again := volumes(t, r, disk)
+		if len(again) != 2 || again[0].FSLabel != "STATE" || again[1] != volumesOf(before)[1] {
+			t.Errorf("made anew there is %+v; want STATE, and EPHEMERAL as it was", again)
+		}
+		expect(t, "Erase of no volume", r.Provisioner.Erase(disk, 0), hal.ErrInvalid)
+		expect(t, "Erase of another volume", r.Provisioner.Erase(disk, 3), hal.ErrInvalid)
+	}
+	expect(t, "Erase on no disk", r.Provisioner.Erase("/dev/no-such-disk", hal.StateVolume), hal.ErrNoDevice)
 }

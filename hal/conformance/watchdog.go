@@ -44,6 +44,8 @@ func Watchdog(t *testing.T, newRig func(t *testing.T) WatchdogRig) {
 		if r.Watchdog.Feed() == nil {
 			t.Error("Feed() before Start succeeded; want an error")
 		}
+		_, err := r.Watchdog.DidReset()
+		expect(t, "DidReset() before Start", err, hal.ErrNoDevice)
 		if r.Armed() {
 			t.Error("feeding a watchdog that is not started armed it")
 		}

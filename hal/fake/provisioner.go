@@ -50,6 +50,33 @@ func (p *Provisioner) Provision(r hal.Provision) error {
 	return p.makeAll(disk, r.Volumes)
 }
 
+// Erase implements hal.Provisioner.
+func (p *Provisioner) Erase(path string, which hal.DataVolume) error {
+	if err := p.failing("Erase"); err != nil {
+		return err
+	}
+	disk, ok := p.Blocks.byPath(path)
+	switch {
+	case which.String() == "":
+		return hal.ErrInvalid
+	case !ok:
+		return hal.ErrNoDevice
+	}
+	for _, part := range p.Blocks.partitions(disk.Name) {
+		label := which.String()
+		if part.Type != linuxGUID && part.Type != linuxMBR ||
+			disk.Table == hal.GPT && part.Label != label || disk.Table == hal.MBR && part.Number != mbrPlace(label) {
+			continue
+		}
+		if p.mounted(part.Path) {
+			return ErrBusy
+		}
+		part.FS, part.FSLabel, part.FSUUID, part.Blank = "", "", "", true
+		p.Blocks.Change(part)
+	}
+	return nil
+}
+
 // checkVolumes refuses what no disk can have.
 func checkVolumes(volumes []hal.NewVolume) error {
 	for i, v := range volumes {
@@ -110,14 +137,21 @@ func (p *Provisioner) prepare(disk *hal.BlockDevice, r hal.Provision) error {
 }
 
 func (p *Provisioner) inUse(disk string) bool {
+	for _, d := range p.Blocks.Devices() {
+		if d.Disk == disk && p.mounted(d.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Provisioner) mounted(path string) bool {
 	if p.Blocks.Mounts == nil {
 		return false
 	}
-	for _, d := range p.Blocks.Devices() {
-		for _, m := range p.Blocks.Mounts.mounts {
-			if d.Disk == disk && m.Source == d.Path {
-				return true
-			}
+	for _, m := range p.Blocks.Mounts.mounts {
+		if m.Source == path {
+			return true
 		}
 	}
 	return false

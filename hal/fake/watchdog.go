@@ -12,6 +12,8 @@ type Watchdog struct {
 	// Max is the longest timeout in seconds that the hardware has; 0 means
 	// that any will do.
 	Max int
+	// Reset says that it has reset the machine before this boot.
+	Reset bool
 
 	clock    *Clock
 	armed    bool
@@ -65,6 +67,17 @@ func (w *Watchdog) Disarm() error {
 		w.armed = false
 	}
 	return nil
+}
+
+// DidReset implements hal.Watchdog.
+func (w *Watchdog) DidReset() (bool, error) {
+	if err := w.failing("DidReset"); err != nil {
+		return false, err
+	}
+	if !w.armed {
+		return false, hal.ErrNoDevice
+	}
+	return w.Reset, nil
 }
 
 // Armed reports whether the timer runs.

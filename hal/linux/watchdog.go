@@ -81,6 +81,21 @@ func (w *Watchdog) Disarm() error {
 	return nil
 }
 
+// cardReset is WDIOF_CARDRESET of linux/watchdog.h.
+const cardReset = 0x20
+
+// DidReset implements hal.Watchdog.
+func (w *Watchdog) DidReset() (bool, error) {
+	if w.fd < 0 {
+		return false, fmt.Errorf("ask watchdog %s: not started: %w", w.path, hal.ErrNoDevice)
+	}
+	status, err := unix.IoctlGetInt(w.fd, unix.WDIOC_GETBOOTSTATUS)
+	if err != nil {
+		return false, fmt.Errorf("ask watchdog %s for its boot status: %w", w.path, err)
+	}
+	return status&cardReset != 0, nil
+}
+
 func (w *Watchdog) write(b byte) error {
 	if w.fd < 0 {
 		return fmt.Errorf("write to watchdog %s: not started: %w", w.path, hal.ErrNoDevice)

@@ -147,3 +147,19 @@ func parseSize(s string) (ByteSize, error) {
 	}
 	return ByteSize(n << shift), nil
 }
+
+// Firmware is what a Raspberry Pi's firmware can do for a trial boot.
+type Firmware uint8
+
+const (
+	// FirmwareTryboot has the one-shot flag.
+	FirmwareTryboot Firmware = iota
+	// FirmwareFlipFirst ignores it: config.txt names a new slot from its first
+	// boot on, and machined counts the attempts.
+	FirmwareFlipFirst
+)
+
+// String returns the word that the config uses.
+func (f Firmware) String() string { return name(firmwareNames(), int(f)) }
+
+func firmwareNames() []string { return []string{"tryboot", "flip_first"} }

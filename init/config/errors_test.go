@@ -114,7 +114,11 @@ func TestParseErrors(t *testing.T) {
 		{"sink format", machine("logs: {sinks: [{url: 'syslog+tcp://a:1', format: json}]}"), "f:2:52: machine.logs.sinks[0].format: a syslog+tcp sink carries rfc5424; for json use tcp:// or udp://"},
 		{"watchdog", machine("watchdog: {timeout_secs: 1}"), `f:2:28: machine.watchdog.timeout_secs: want a whole number from 2 to 3600; got "1"`},
 		{"upgrade key", machine("upgrade: {keys: [abc]}"), `f:2:20: machine.upgrade.keys[0]: want an Ed25519 public key, 32 bytes in base64; got "abc"`},
-		{"upgrade hold", machine("upgrade: {health_hold_secs: 300}"), "f:2:12: machine.upgrade: want health_hold_secs below health_deadline_secs, or no upgrade is ever kept; got 300 and 300"},
+		{"upgrade hold", machine("upgrade: {health: {hold_secs: 300}}"), "f:2:21: machine.upgrade.health: want hold_secs below deadline_secs, or no upgrade is ever kept; got 300 and 300"},
+		{"upgrade service", machine("upgrade: {health: {services: [web]}}"), `f:2:33: machine.upgrade.health.services[0]: the config has no service "web"`},
+		{"upgrade pod", machine("upgrade: {health: {pods: [web]}}"), `f:2:29: machine.upgrade.health.pods[0]: the config has no pod "web"`},
+		{"upgrade firmware", machine("upgrade: {firmware: old}"), `f:2:23: machine.upgrade.firmware: want one of tryboot, flip_first; got "old"`},
+		{"upgrade version", machine("upgrade: {min_version: 'a b'}"), `f:2:26: machine.upgrade.min_version: want a version such as v1.2.3; got "a b"`},
 		{"volume", machine("volumes: {state_size: 1MiB}"), `f:2:25: machine.volumes.state_size: want a whole number of MiB, 16MiB or more; got "1MiB"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

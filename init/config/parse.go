@@ -40,10 +40,10 @@ func (d *decoder) machine(v value) Machine {
 		Pods:     d.pods(o.get("pods")),
 		Logs:     d.logs(o.get("logs")),
 		Watchdog: d.watchdog(o.get("watchdog")),
-		Upgrade:  d.upgrade(o.get("upgrade")),
 		Volumes:  d.volumes(o.get("volumes")),
 	}
 	m.Services = d.services(o.get("services"), m.Runtime.Disabled)
+	m.Upgrade = d.upgrade(o.get("upgrade"), m)
 	return m
 }
 

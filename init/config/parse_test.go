@@ -116,13 +116,13 @@ func TestAnchorsWork(t *testing.T) {
 
 // Each warning's place is that of the field's name.
 func TestWarnings(t *testing.T) {
-	const text = "machine:\n  hostname: a\n  services:\n  - id: a\n    command: [/a]\n    critical: true\n    gates: [time]\n  upgrade: {auto_rollback: true}\n  time: {servers: [a.example]}\n  runtime: {disabled: true}\n  pods:\n"
+	const text = "machine:\n  hostname: a\n  services:\n  - id: a\n    command: [/a]\n    critical: true\n    gates: [time]\n  network: {interfaces: [{name: wlan0, wifi: {ssid: a, psk: abcdefgh}}]}\n  time: {servers: [a.example]}\n  runtime: {disabled: true}\n  pods:\n"
 	_, warnings, err := Parse("f.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"f.yaml:8:3: machine.upgrade: this version does not act on this field; it has no effect",
+		"f.yaml:8:40: machine.network.interfaces[0].wifi: this version does not act on this field; it has no effect",
 	}
 	if got := warnings.Lines(); !reflect.DeepEqual(got, want) {
 		t.Errorf("warnings = %q; want %q", got, want)

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/ed25519"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,36 +44,6 @@ func (d *decoder) watchdog(v value) Watchdog {
 		Timeout:  time.Duration(d.integer(o.get("timeout_secs"), 0, 2, 3600)) * time.Second,
 		Disabled: d.boolean(o.get("disabled"), false),
 	}
-}
-
-func (d *decoder) upgrade(v value) Upgrade {
-	o := d.object(v, "auto_rollback", "keys", "health_deadline_secs", "health_hold_secs")
-	u := Upgrade{
-		AutoRollback:   d.boolean(o.get("auto_rollback"), true),
-		HealthDeadline: d.seconds(o.get("health_deadline_secs"), 5*time.Minute, 1),
-		HealthHold:     d.seconds(o.get("health_hold_secs"), 30*time.Second, 0),
-	}
-	seen := names{}
-	for _, item := range d.list(o.get("keys")) {
-		key := scalar(d, item, nil, parseKey)
-		if key != nil && seen.add(d, item, "key", base64.StdEncoding.EncodeToString(key)) {
-			u.Keys = append(u.Keys, key)
-		}
-	}
-	if u.HealthHold >= u.HealthDeadline {
-		d.errorf(o.value, "want health_hold_secs below health_deadline_secs, or no upgrade is ever kept; got %d and %d",
-			u.HealthHold/time.Second, u.HealthDeadline/time.Second)
-	}
-	return u
-}
-
-// parseKey reads a raw Ed25519 public key (RFC 8032), as base64 (RFC 4648, 4).
-func parseKey(s string) (ed25519.PublicKey, error) {
-	key, err := base64.StdEncoding.Strict().DecodeString(s)
-	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("want an Ed25519 public key, 32 bytes in base64; got %s", quote(s))
-	}
-	return ed25519.PublicKey(key), nil
 }
 
 func (d *decoder) volumes(v value) Volumes {

@@ -202,14 +202,27 @@ type Watchdog struct {
 // Upgrade says which upgrades are accepted and when one is kept.
 type Upgrade struct {
 	// AutoRollback returns to the old slot when a trial boot does not become
-	// healthy within HealthDeadline.
+	// healthy in time.
 	AutoRollback bool
-	// Keys are the signers that are trusted beside the image's own.
+	// Keys are the signers that are trusted. Without any, bundles need no
+	// signature.
 	Keys []ed25519.PublicKey
-	// HealthDeadline is counted from the start of the trial boot.
-	HealthDeadline time.Duration
-	// HealthHold is how long health must last without a break.
-	HealthHold time.Duration
+	// MinVersion is the oldest version that is accepted; "" for any.
+	MinVersion string
+	Firmware   Firmware
+	Health     Health
+}
+
+// Health is what a system on trial has to show, beside an API that answers, the
+// critical services, and containerd where one is configured.
+type Health struct {
+	Services []string // that have to be healthy, beside the critical ones
+	Pods     []string // that have to be ready
+	Probes   []Probe
+	// Hold is how long health must last without a break.
+	Hold time.Duration
+	// Deadline is counted from the start of the trial boot.
+	Deadline time.Duration
 }
 
 // Volumes are the sizes of the partitions made at first boot. They are not

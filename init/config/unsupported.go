@@ -5,8 +5,7 @@ package config
 // indexes are left out: `[]` stands for any.
 func notActedOn(pattern string) bool {
 	switch pattern {
-	case "machine.network.interfaces[].wifi",
-		"machine.upgrade":
+	case "machine.network.interfaces[].wifi":
 		return true
 	}
 	return false

@@ -31,6 +31,8 @@ const (
 	RuntimeStatusKind
 	PodStatusKind
 	UpgradeStatusKind
+	SlotStatusKind
+	BootStatusKind
 	MemoryStatusKind
 	ControllerStatusKind
 
@@ -58,7 +60,7 @@ func (k Kind) String() string {
 		"LinkStatus", "AddressStatus", "RouteStatus", "LeaseStatus",
 		"DiskStatus", "DiscoveredVolume", "VolumeStatus", "MountStatus",
 		"MachineConfig", "ServiceStatus", "TimeStatus", "RuntimeStatus", "PodStatus", "UpgradeStatus",
-		"MemoryStatus", "ControllerStatus",
+		"SlotStatus", "BootStatus", "MemoryStatus", "ControllerStatus",
 	})[k-1]
 }
 

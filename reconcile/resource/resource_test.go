@@ -13,7 +13,7 @@ func kinds() map[string][]string {
 	return map[string][]string{
 		Network: {"LinkSpec", "AddressSpec", "RouteSpec", "HostnameSpec", "ResolverSpec", "LinkStatus", "AddressStatus", "RouteStatus", "LeaseStatus"},
 		Block:   {"DiskStatus", "DiscoveredVolume", "VolumeStatus", "MountStatus"},
-		Runtime: {"MachineConfig", "ServiceStatus", "TimeStatus", "RuntimeStatus", "PodStatus", "UpgradeStatus", "MemoryStatus", "ControllerStatus"},
+		Runtime: {"MachineConfig", "ServiceStatus", "TimeStatus", "RuntimeStatus", "PodStatus", "UpgradeStatus", "SlotStatus", "BootStatus", "MemoryStatus", "ControllerStatus"},
 	}
 }
 
@@ -105,7 +105,9 @@ func TestFields(t *testing.T) {
 		{TimeStatus{Synced: true, Server: "ntp", OffsetNS: -5, SyncCount: 2}, "time", "synced=true server=ntp offset_ns=-5 sync_count=2 message="},
 		{RuntimeStatus{Ready: true, Name: "containerd", Version: "2"}, "containerd", "ready=true name=containerd version=2 network_ready=false message="},
 		{PodStatus{Name: "p", Phase: "Running", ContainerID: "c", PodIP: "10.0.0.1"}, "p", "name=p phase=Running container_id=c pod_ip=10.0.0.1 message= ready=false restarts=0"},
-		{UpgradeStatus{Phase: "Staged"}, "upgrade", "phase=Staged message="},
+		{UpgradeStatus{Phase: "Staged"}, "upgrade", "phase=Staged message= slot= from_version= to_version= bytes=0 total_bytes=0"},
+		{SlotStatus{Slot: "B", Version: "v2", State: "trial", Running: true, Tries: 2, LastBoot: "b00t", Reason: "new"}, "B", "slot=B version=v2 state=trial running=true default=false tries=2 last_boot=b00t reason=new"},
+		{BootStatus{Slot: "A", BootID: "b00t", Reason: "user", Detail: "admin"}, "boot", "slot=A boot_id=b00t reason=user detail=admin problem= trial=false"},
 		{MemoryStatus{MemTotalKB: 4, MemAvailableKB: 3, RSSAnonKB: 2, RSSFileKB: 1, WakeUps: 9, CPUMS: 8, Goroutines: 7, OpenFiles: 6}, "memory", "mem_total_kb=4 mem_available_kb=3 rss_anon_kb=2 rss_file_kb=1 wake_ups=9 cpu_ms=8 goroutines=7 open_files=6"},
 		{ControllerStatus{Name: "c", Runs: 3, Failures: 1, LastError: "why", NextRunNS: 1500e6}, "c", "name=c runs=3 failures=1 last_error=why next_run=1.5s"},
 		{ControllerStatus{Name: "c", NextRunNS: -1}, "c", "name=c runs=0 failures=0 last_error= next_run=on change"},

@@ -149,18 +149,6 @@ func (s PodStatus) Fields() []Field {
 	}
 }
 
-// UpgradeStatus is how far an upgrade has come.
-type UpgradeStatus struct {
-	Phase   string
-	Message string
-}
-
-func (UpgradeStatus) Kind() Kind { return UpgradeStatusKind }
-func (UpgradeStatus) Key() Key   { return Named("upgrade") }
-
-// Fields implements Resource.
-func (s UpgradeStatus) Fields() []Field { return []Field{{"phase", s.Phase}, {"message", s.Message}} }
-
 // ControllerStatus is how a controller of the loop has fared.
 type ControllerStatus struct {
 	Name      string
