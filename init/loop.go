@@ -50,10 +50,12 @@ func (n *node) pass() time.Duration {
 	now := n.clock.SinceBoot()
 	wait := min(idlePass, n.reconcile(now))
 	n.followState()
+	n.followConfig()
 	n.followClock()
 	n.releaseServices(now)
 	wait = min(wait, time.Duration(n.supervisor.Step(now)-now))
 	n.publishServices()
+	wait = min(wait, time.Duration(n.followUpgrades(now)-now))
 	n.closePodLogs(now)
 	n.reporter.look()
 	n.tell()
@@ -131,19 +133,30 @@ func (n *node) put(err error) {
 func (n *node) down(r *request) {
 	deadline := time.Now().Add(shutdownDeadline)
 	n.log.Printf("shutdown", "Going down, asked by %s.", r.by)
+	n.stopUpgrade()
 	n.stopServices(deadline)
 	n.endProcesses(deadline)
 	if n.server != nil {
 		n.server.Stop(2 * time.Second)
 	}
-	n.flush(func() {
-		n.clearCard() // what the last calls have led to is done, not forgotten
-		n.keepClock()
-		n.unmountAll()
-	})
 	if last := n.requested(); last != nil {
 		r = last // a power-off may have overtaken a restart
 	}
+	disks := n.volumeDisks()
+	n.flush(func() {
+		n.clearCard() // what the last calls have led to is done, not forgotten
+		n.keepClock()
+		n.keepEnd(r)
+		if r.reset == resetButIdentity {
+			if err := n.clearState(); err != nil {
+				n.log.Printf("reset", "%v.", err)
+			}
+		}
+		n.unmountAll()
+		if r.reset != resetNone {
+			n.wipe(r.reset, disks)
+		}
+	})
 	if n.watchdog != nil && r.end == powerOff {
 		// A machine that stays off must not be reset; one that restarts keeps
 		// the watchdog, should the restart hang.

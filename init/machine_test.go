@@ -47,7 +47,7 @@ func TestEmergency(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(r *rig)
-		body   func(r *rig) (ending, error) // nil for the whole of stage 2
+		body   func(r *rig) (request, error) // nil for the whole of stage 2
 		shows  string
 	}{
 		{name: "panic of a boot task", shows: "emergency: task controllers: panic: runtime error: invalid memory address",
@@ -57,16 +57,16 @@ func TestEmergency(t *testing.T) {
 		{name: "panic of a driver at the third pass", shows: "emergency: panic: runtime error: invalid memory address",
 			damage: func(r *rig) { r.node.watchdog = &panicking{after: 4}; r.kickForEver() }},
 		{name: "error", shows: "emergency: the handover is damaged.",
-			body: func(*rig) (ending, error) { return powerOff, errors.New("the handover is damaged") }},
+			body: func(*rig) (request, error) { return request{end: powerOff}, errors.New("the handover is damaged") }},
 		{name: "panic with an error inside", shows: "emergency: panic: device gone",
-			body: func(*rig) (ending, error) { panic(errors.New("device gone")) }},
+			body: func(*rig) (request, error) { panic(errors.New("device gone")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
 			if c.damage != nil {
 				c.damage(r)
 			}
-			slept := r.live(func() (ending, error) {
+			slept := r.live(func() (request, error) {
 				if c.body != nil {
 					return c.body(r)
 				}
@@ -128,7 +128,7 @@ func (r *rig) kickForEver() {
 
 // live runs body as PID 1 until the machine has ended, and returns the time
 // that PID 1 slept before.
-func (r *rig) live(body func() (ending, error)) (slept time.Duration) {
+func (r *rig) live(body func() (request, error)) (slept time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -143,7 +143,7 @@ func (r *rig) live(body func() (ending, error)) (slept time.Duration) {
 func TestCrashNeedsState(t *testing.T) {
 	r := newRig(t)
 	mustDo(t, os.Remove(r.at(stateMarker)))
-	r.live(func() (ending, error) { return restart, errors.New("an error") })
+	r.live(func() (request, error) { return request{}, errors.New("an error") })
 	if exists(r.at(crashFile)) {
 		t.Errorf("%s was written without STATE", crashFile)
 	}
@@ -167,7 +167,7 @@ func TestEndings(t *testing.T) {
 			if c.fault != "" {
 				r.power.Fail(c.fault, 1, errors.New("refused"))
 			}
-			r.live(func() (ending, error) { return c.end, nil })
+			r.live(func() (request, error) { return request{end: c.end}, nil })
 			if r.power.Ending != c.want {
 				t.Errorf("the machine ended as %d; want %d", r.power.Ending, c.want)
 			}

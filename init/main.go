@@ -33,14 +33,14 @@ func run(args []string, pid int) int {
 	debug.SetGCPercent(50)
 	log := console.New(linux.Clock{}.SinceBoot, openConsoles(os.Stdout, "/")...)
 	m := machine{log: log, power: linux.Power{}, sleep: time.Sleep}
-	m.live(func() (ending, error) {
+	m.live(func() (request, error) {
 		h, err := start(args, log)
 		if err != nil {
-			return restart, err
+			return request{}, err
 		}
 		n, err := newNode(log, h)
 		if err != nil {
-			return restart, err
+			return request{}, err
 		}
 		n.watchSignals()
 		return n.stage2()
@@ -58,17 +58,17 @@ type machine struct {
 
 // live runs body and ends the machine as it says; after an error or a panic it
 // restarts. It does not return while the machine is there.
-func (m machine) live(body func() (ending, error)) {
-	end := restart
+func (m machine) live(body func() (request, error)) {
+	var r request
 	err := guarded(func() (err error) {
-		end, err = body()
+		r, err = body()
 		return err
 	})
 	if err != nil {
 		m.emergency(err)
-		end = restart
+		r = request{}
 	}
-	m.finish(end)
+	m.finish(r)
 }
 
 // start returns what stage 1 found, in this start of the program or an earlier
@@ -89,17 +89,17 @@ const (
 )
 
 // finish ends the machine, and does not return while it is there.
-func (m machine) finish(end ending) {
+func (m machine) finish(r request) {
 	for {
 		m.log.Flush(2 * time.Second)
 		var err error
-		if end == powerOff {
+		if r.end == powerOff {
 			err = m.power.PowerOff()
 		} else {
-			err = m.power.Restart("")
+			err = m.power.Restart(r.argument)
 		}
 		m.log.Printf("power", "Trying again: %v.", err)
-		end = restart
+		r = request{}
 		m.sleep(5 * time.Second)
 	}
 }
@@ -115,7 +115,11 @@ const (
 // boot where STATE is mounted.
 func (m machine) emergency(err error) {
 	m.log.Printf("emergency", "%v.", err)
-	m.log.Printf("emergency", "Restarting in %s.", emergencyDelay)
+	delay := emergencyDelay
+	if _, err := os.Stat(filepath.Join(m.root, trialMark)); err == nil {
+		delay = 0 // nobody is to read this: the other system takes over
+	}
+	m.log.Printf("emergency", "Restarting in %s.", delay)
 	kept := make(chan struct{})
 	go func() { defer close(kept); keepCrash(m.root, err) }()
 	select {
@@ -123,7 +127,7 @@ func (m machine) emergency(err error) {
 	case <-time.After(crashWait): // of a disk that is dead; without a watchdog it would be the end
 	}
 	m.log.Flush(2 * time.Second)
-	m.sleep(emergencyDelay)
+	m.sleep(delay)
 }
 
 // keepCrash does what it can: it runs when something is broken already.

@@ -22,6 +22,7 @@ import (
 	"machined/init/sequence"
 	"machined/init/supervise"
 	"machined/init/supervise/logring"
+	"machined/init/upgrade"
 	"machined/reconcile/assembly"
 	"machined/reconcile/resource"
 )
@@ -53,6 +54,10 @@ type node struct {
 	// running is the supervisor once the services are the node's.
 	running    atomic.Pointer[running]
 	containers containers
+	upgrades   upgrades
+	// trialProbes are what the config wants to be asked of a system on trial.
+	trialProbes trialProbes
+	configs     configs
 	// memoryLimits is set when the kernel can limit the memory of a cgroup.
 	memoryLimits bool
 	rings        *logring.Set // of what services print
@@ -97,6 +102,7 @@ type drivers struct {
 	blocks      hal.BlockDevices
 	provisioner hal.Provisioner
 	ntp         hal.NTP
+	bootFiles   hal.BootFiles // nil for none
 	// watchers run beside the loop, and call changed when a driver has news.
 	watchers []watcher
 }
@@ -114,10 +120,15 @@ type watcher struct {
 // at returns where path is.
 func (n *node) at(path string) string { return filepath.Join(n.root, path) }
 
-// request is an ending and who asked for it.
+// request is an ending, who asked for it, and why.
 type request struct {
-	end ending
-	by  string
+	end    ending
+	by     string
+	reason upgrade.Reason
+	detail string // what there is to say beside who asked
+	// argument is the restart's for the firmware, see hal.Power.
+	argument string
+	reset    resetMode
 }
 
 // say returns a printer for a component.
@@ -153,12 +164,25 @@ func (n *node) spawn(name string, run func()) {
 	}()
 }
 
-// ask requests an ending. It may be called from any goroutine.
+// ask requests an ending by a person. It may be called from any goroutine.
 func (n *node) ask(end ending, by string) error {
-	priority := sequence.Reboot
-	if end == powerOff {
-		priority = sequence.Shutdown
+	return n.askFor(request{end: end, by: by, reason: upgrade.ByUser})
+}
+
+// priority is that of the sequence to a request's ending.
+func (r request) priority() sequence.Priority {
+	switch {
+	case r.end == powerOff:
+		return sequence.Shutdown
+	case r.reset != resetNone:
+		return sequence.Reset
 	}
+	return sequence.Reboot
+}
+
+// askFor requests an ending. It may be called from any goroutine.
+func (n *node) askFor(r request) error {
+	priority := r.priority()
 	if err := n.lock.Take(priority); err != nil {
 		return fmt.Errorf("%w: %w", api.ErrBusy, err)
 	}
@@ -169,7 +193,10 @@ func (n *node) ask(end ending, by string) error {
 		// It would be forgotten with this program.
 		return fmt.Errorf("%w: the node is handing over to the slot's program, try again in a moment", api.ErrBusy)
 	}
-	n.wanted = &request{end: end, by: by}
+	if n.wanted != nil && r.reset == resetNone {
+		r.reset = n.wanted.reset // it was granted
+	}
+	n.wanted = &r
 	n.kick()
 	return nil
 }
@@ -192,6 +219,15 @@ func (n *node) Version() api.Version {
 		v.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
 	return v
+}
+
+// stateFile is where a file of STATE is, "" while STATE is not there. It may be
+// called from any goroutine.
+func (n *node) stateFile(name string) string {
+	if _, err := os.Stat(n.at(stateMarker)); err != nil {
+		return ""
+	}
+	return n.at(stateDir + "/" + name)
 }
 
 func (n *node) Reboot(by string) error   { return n.ask(restart, by) }
@@ -253,5 +289,6 @@ func newNode(log *console.Log, h handover) (*node, error) {
 	if h.WatchdogFD >= 0 {
 		n.watchdog = linux.InheritWatchdog(watchdogPath, h.WatchdogFD)
 	}
+	n.bootFiles = &linux.BootFiles{Dir: bootDir, Remount: linux.RemountBoot(n.mounts, bootMount(h.BootPartition))}
 	return n, nil
 }

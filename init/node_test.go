@@ -16,6 +16,7 @@ import (
 	"machined/hal"
 	"machined/hal/fake"
 	"machined/init/config"
+	"machined/init/upgrade"
 	"machined/reconcile/resource"
 )
 
@@ -219,6 +220,10 @@ func TestUnmountAll(t *testing.T) {
 	}
 }
 
+func byUser(end ending, by string) request {
+	return request{end: end, by: by, reason: upgrade.ByUser}
+}
+
 func TestAsk(t *testing.T) {
 	r := newRig(t)
 	for _, c := range []struct {
@@ -227,11 +232,11 @@ func TestAsk(t *testing.T) {
 		err  error
 		want request
 	}{
-		{restart, "laptop", nil, request{restart, "laptop"}},
-		{restart, "terminated", api.ErrBusy, request{restart, "laptop"}},
-		{powerOff, "power failure", nil, request{powerOff, "power failure"}}, // it cannot wait
-		{restart, "laptop", api.ErrBusy, request{powerOff, "power failure"}},
-		{powerOff, "laptop", api.ErrBusy, request{powerOff, "power failure"}},
+		{restart, "laptop", nil, byUser(restart, "laptop")},
+		{restart, "terminated", api.ErrBusy, byUser(restart, "laptop")},
+		{powerOff, "power failure", nil, byUser(powerOff, "power failure")}, // it cannot wait
+		{restart, "laptop", api.ErrBusy, byUser(powerOff, "power failure")},
+		{powerOff, "laptop", api.ErrBusy, byUser(powerOff, "power failure")},
 	} {
 		if err := r.ask(c.end, c.by); !errors.Is(err, c.err) {
 			t.Errorf("ask(%d, %q) = %v; want %v", c.end, c.by, err, c.err)

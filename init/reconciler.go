@@ -42,7 +42,8 @@ func newReconciler(panicked func(name string, err error)) (*reconciler, error) {
 		panicked(name, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
 	}
 	c.by, err = c.store.Register("machined",
-		reconcile.Output{Kind: resource.MachineConfigKind}, reconcile.Output{Kind: resource.ServiceStatusKind})
+		reconcile.Output{Kind: resource.MachineConfigKind}, reconcile.Output{Kind: resource.ServiceStatusKind},
+		reconcile.Output{Kind: resource.UpgradeStatusKind}, reconcile.Output{Kind: resource.SlotStatusKind}, reconcile.Output{Kind: resource.BootStatusKind})
 	return c, err
 }
 

@@ -74,11 +74,8 @@ func service(c config.Service) (supervise.Service, error) {
 			s.Gates = append(s.Gates, supervise.GateNetwork)
 		}
 	}
-	if p := c.Probe; p != nil {
-		s.Probe = &supervise.Probe{
-			Kind: probeKind(p.Kind), Target: p.Target, Exec: p.Exec,
-			Period: p.Period.Nanoseconds(), Timeout: p.Timeout.Nanoseconds(), Threshold: p.Threshold,
-		}
+	if c.Probe != nil {
+		s.Probe = supervisedProbe(c.Probe)
 	}
 	// Of two variables of one name, most programs take the first.
 	if !slices.ContainsFunc(c.Env, func(e config.EnvVar) bool { return e.Name == "PATH" }) {
@@ -93,6 +90,14 @@ func service(c config.Service) (supervise.Service, error) {
 		return supervise.Service{}, fmt.Errorf("service %s is left out: %w", c.ID, err)
 	}
 	return s, nil
+}
+
+// supervisedProbe is a probe of the config in the words of the supervisor.
+func supervisedProbe(p *config.Probe) *supervise.Probe {
+	return &supervise.Probe{
+		Kind: probeKind(p.Kind), Target: p.Target, Exec: p.Exec,
+		Period: p.Period.Nanoseconds(), Timeout: p.Timeout.Nanoseconds(), Threshold: p.Threshold,
+	}
 }
 
 // cgroupLimits are those of the config. Where the kernel ends a process of a

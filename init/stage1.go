@@ -14,6 +14,7 @@ import (
 	"machined/board"
 	"machined/hal"
 	"machined/hal/linux"
+	"machined/hal/linux/fat"
 	"machined/init/bootpart"
 	"machined/init/console"
 )
@@ -120,6 +121,7 @@ func waitForBoot(log *console.Log, m hal.Mounts, dog hal.Watchdog, b board.Board
 	for {
 		part, ok := bootpart.Find(os.DirFS("/sys"), readSector, want)
 		if ok {
+			repairBoot(log, "/dev/"+part.Name)
 			err := mountBoot(m, "/dev/"+part.Name)
 			if err == nil {
 				return part, nil
@@ -140,15 +142,33 @@ func waitForBoot(log *console.Log, m hal.Mounts, dog hal.Watchdog, b board.Board
 	}
 }
 
+// repairBoot mends what a power cut in the middle of an upgrade has left. Linux would
+// keep a FAT volume marked as dirty for ever, and what leaks of it. One that cannot be
+// mended is mounted all the same: the slot that runs is not concerned.
+func repairBoot(log *console.Log, device string) {
+	report, repaired, err := fat.RepairDevice(device)
+	switch {
+	case err != nil:
+		log.Printf("boot", "%v.", err)
+	case repaired:
+		log.Printf("boot", "The file system of %s was repaired after a power cut: %s.", device, report)
+	}
+}
+
 func mountBoot(m hal.Mounts, device string) error {
 	if err := os.MkdirAll(bootDir, 0o755); err != nil {
 		return err
 	}
-	return m.Mount(hal.Mount{
+	return m.Mount(bootMount(device))
+}
+
+// bootMount is how the boot partition is mounted.
+func bootMount(device string) hal.Mount {
+	return hal.Mount{
 		Source: device, Target: bootDir, FSType: "vfat",
 		Flags: hal.ReadOnly | hal.NoSuid | hal.NoDev, // services may have their programs here
 		Data:  bootOptions,
-	})
+	}
 }
 
 // loaderPartition asks the loader which partition it came from, so that a

@@ -29,10 +29,10 @@ const (
 
 // stage2 is the node: it boots, runs until an ending is asked for, and goes
 // down. It returns with the machine ready to be reset or switched off.
-func (n *node) stage2() (ending, error) {
+func (n *node) stage2() (request, error) {
 	n.feed()
 	if err := sequence.Run(n.bootTasks(), n.taskFailed); err != nil {
-		return restart, err
+		return request{}, err
 	}
 	if n.boot.Resident {
 		n.spawn("succession", n.preload)
@@ -41,10 +41,10 @@ func (n *node) stage2() (ending, error) {
 	}
 	r, err := n.loop()
 	if err != nil {
-		return restart, err
+		return request{}, err
 	}
 	n.down(r)
-	return n.requested().end, nil
+	return *n.requested(), nil
 }
 
 // bootTasks are the steps to the loop. Most are optional: a node with an API
@@ -114,6 +114,12 @@ func (n *node) mountRest() error {
 			n.log.Printf("mounts", "%v.", err)
 		}
 	}
+	if _, err := os.Stat(n.at(pstoreDir)); err == nil {
+		m := hal.Mount{Source: "pstore", Target: pstoreDir, FSType: "pstore", Flags: hal.NoSuid | hal.NoDev | hal.NoExec}
+		if err := n.mounts.Mount(m); err != nil {
+			n.log.Printf("mounts", "%v.", err)
+		}
+	}
 	return n.mountCgroups()
 }
 
@@ -153,7 +159,11 @@ func (n *node) raiseClock(floor time.Time) error {
 // loadConfig reads the first valid config and reports the ones passed over.
 func (n *node) loadConfig() error {
 	var sources []config.Source
-	for _, path := range []string{filepath.Join(stateDir, configName), filepath.Join(cardDir, configName), imageConfig} {
+	var paths []string
+	for age := range keptConfigs + 1 {
+		paths = append(paths, configPath(age))
+	}
+	for _, path := range append(paths, filepath.Join(cardDir, configName), imageConfig) {
 		sources = append(sources, config.Source{Name: path, Read: func() ([]byte, error) { return readConfig(n.at(path)) }})
 	}
 	n.loaded = config.Load(sources)
@@ -176,6 +186,10 @@ func (n *node) loadConfig() error {
 	}
 	status.Bytes = string(redacted)
 	n.settings = newSettings(n.loaded.Config.Machine)
+	now := n.loaded
+	n.configs.mu.Lock()
+	n.configs.now = &now
+	n.configs.mu.Unlock()
 	n.put(n.store.MachineConfigs.Put(n.by, status))
 	return nil
 }

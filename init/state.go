@@ -146,6 +146,10 @@ func (n *node) withState() {
 			n.log.Printf("api", "%v.", err)
 		}
 	}
+	if !n.boot.Resident {
+		n.startUpgrades()
+		n.finishReset()
+	}
 }
 
 // lateConfig reads the config that came with STATE, and does anew what was done
@@ -160,22 +164,7 @@ func (n *node) lateConfig() {
 		return // that of STATE was rejected
 	}
 	n.log.Printf("config", "It is that of %s from now on.", n.loaded.Source)
-	if n.boot.Resident {
-		return // the rest is the successor's
-	}
-	if err := n.configureWatchdog(); err != nil {
-		n.log.Printf("watchdog", "%v.", err)
-	}
-	if err := n.setSysctls(); err != nil {
-		n.log.Printf("sysctls", "%v.", err)
-	}
-	n.startSinks()
-	if n.servicesBy != 0 || n.systemStatus != nil {
-		return // they have not started yet, or cannot without the slot's system
-	}
-	if err := n.prepareServices(); err != nil {
-		n.log.Printf("services", "%v.", err)
-	}
+	n.useConfig()
 }
 
 // holdServices keeps the services back until STATE has settled: their config

@@ -114,6 +114,7 @@ func (n *node) stayResident(why error) error {
 	n.systemStatus = &resource.ServiceStatus{ServiceID: "system", State: supervise.Failed.String(), Message: why.Error()}
 	n.boot.Resident = false
 	n.startWatchers()
+	n.startUpgrades() // a system on trial that cannot be used is given up
 	n.mu.Lock()
 	n.succeeding = false
 	n.mu.Unlock()

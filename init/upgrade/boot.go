@@ -1,0 +1,97 @@
+package upgrade
+
+import (
+	"fmt"
+
+	"machined/hal"
+)
+
+// Boot finds out what this boot is: an ordinary one, a trial, or the fall back
+// from one. It is called when STATE is there, or is known not to come; last is why
+// the node went down before, for people. It takes as long as the card.
+func (m *Manager) Boot(last string) error {
+	if err := m.take(); err != nil {
+		return err
+	}
+	defer close(m.known)
+	defer m.release()
+	r := m.load()
+	before, err := m.Bootloader.State(m.Slot)
+	if err != nil {
+		return fmt.Errorf("read the slots: %w", err)
+	}
+	trial := before.Trial == m.Slot || slot(before, m.Slot).State == hal.SlotTrial
+	if r.Phase == Trying && r.To == m.Slot {
+		// Committed, and the power went before that was written down.
+		trial = trial || before.Default != m.Slot
+		if !trial {
+			r.Phase, r.Message = Committed, "it was healthy"
+		}
+	}
+	if trial {
+		return m.begin(r, before)
+	}
+	if err := m.Bootloader.Recover(m.Slot); err != nil {
+		m.Say("%v.", err)
+	}
+	if r.Phase == Trying && r.From == m.Slot {
+		r = m.fellBack(r, last)
+	}
+	if err := m.look(); err != nil {
+		return err
+	}
+	if r.Phase == "" {
+		return nil // never upgraded
+	}
+	return m.note(r)
+}
+
+// begin starts the watch over a trial.
+func (m *Manager) begin(r record, b hal.BootState) error {
+	if r.To != m.Slot || r.Phase != Trying {
+		// STATE is not there, or is a new one.
+		r = record{From: other(m.Slot), To: m.Slot, FromVersion: slot(b, other(m.Slot)).Version}
+	}
+	r.Phase, r.ToVersion = Trying, m.versionOf(b)
+	if r.Boot != m.BootID {
+		r.Attempts++
+		r.Boot = m.BootID
+	}
+	r.Message = waiting
+	m.edit(func() { m.boot, m.trial = b, true })
+	m.Say("Slot %s is on trial: version %s, attempt %d.", m.Slot, r.ToVersion, r.Attempts)
+	if err := m.note(r); err != nil || r.Attempts <= maxAttempts {
+		return err
+	}
+	// Where the firmware counts no boots, this does.
+	return m.giveUp(fmt.Sprintf("version %s was not healthy in %d boots", r.ToVersion, maxAttempts))
+}
+
+// maxAttempts is how many boots a version has to be healthy.
+const maxAttempts = 3
+
+// fellBack says what is known of a trial that did not last.
+func (m *Manager) fellBack(r record, last string) record {
+	r.Phase = RolledBack
+	switch {
+	case r.Attempts == 0:
+		r.Message = fmt.Sprintf("version %s did not get as far as its data volume: its kernel or its init failed, or the firmware did not try it", r.ToVersion)
+	case r.Message == "" || r.Message == waiting:
+		r.Message = fmt.Sprintf("version %s ended without having been healthy, after %d attempts", r.ToVersion, r.Attempts)
+	}
+	if last != "" {
+		r.Message += "; the machine went down by " + last
+	}
+	m.Say("Back on version %s: %s.", r.FromVersion, r.Message)
+	return r
+}
+
+// versionOf is the version of the slot that runs, as its manifest has it.
+func (m *Manager) versionOf(b hal.BootState) string {
+	if v := slot(b, m.Slot).Version; v != "" {
+		return v
+	}
+	return m.Facts.Version
+}
+
+const waiting = "waiting for it to be healthy"

@@ -1,0 +1,174 @@
+package upgrade
+
+import (
+	"fmt"
+	"time"
+)
+
+// Health is what a trial is judged by. Why says what is missing, "" when nothing
+// is.
+type Health func() (why string)
+
+// never is the answer of Step when nothing is due.
+const never = int64(1<<63 - 1)
+
+// look again at a trial after this long, in nanoseconds.
+const trialPoll = int64(time.Second)
+
+// Step watches a trial and returns when to call it again, in nanoseconds since
+// boot as now is. A trial that was healthy for long enough is committed; one that
+// is not in time is taken back.
+func (m *Manager) Step(now int64, health Health) int64 {
+	m.mu.Lock()
+	policy, r, watched := m.policy, m.record, m.trial && !m.busy
+	m.mu.Unlock()
+	if !watched {
+		return never
+	}
+	why := health()
+	switch {
+	case why != "" && now >= int64(policy.Deadline):
+		return m.late(r, policy, why, now)
+	case why != "":
+		m.healthy = 0
+		m.say(r, why)
+	case m.healthy == 0:
+		m.healthy = max(now, 1)
+		m.say(r, "healthy, for a moment")
+	case now-m.healthy < int64(policy.Hold):
+		return min(m.healthy+int64(policy.Hold), now+trialPoll)
+	case r.Manual:
+		m.say(r, "healthy; `machinectl commit` keeps it, a restart goes back")
+	default:
+		m.spawn(func() error { return m.commit(r, "it was healthy") })
+		return never
+	}
+	return now + trialPoll
+}
+
+// late ends a trial that is not healthy in time.
+func (m *Manager) late(r record, policy Policy, why string, now int64) int64 {
+	if !policy.AutoRollback || r.Manual {
+		m.say(r, "not healthy in time: "+why+"; it stays, not committed: a restart goes back")
+		return now + trialPoll
+	}
+	m.spawn(func() error {
+		return m.giveUp(fmt.Sprintf("version %s was not healthy in %s: %s", r.ToVersion, policy.Deadline, why))
+	})
+	return never
+}
+
+// say shows what a trial waits for, without wearing the card.
+func (m *Manager) say(r record, message string) {
+	m.mu.Lock()
+	moved := m.status.Message != message
+	if moved {
+		m.status.Message = message
+		m.version++
+	}
+	m.mu.Unlock()
+}
+
+// spawn does what takes as long as the card does.
+func (m *Manager) spawn(run func() error) {
+	if m.take() != nil {
+		return
+	}
+	go func() {
+		err := run()
+		m.release()
+		if err != nil {
+			m.Say("%v.", err)
+			m.edit(func() { m.status.Message = err.Error() })
+		}
+		m.Kick()
+	}()
+}
+
+// commit makes the running system what boots. The caller has claimed the slots.
+func (m *Manager) commit(r record, why string) error {
+	if err := m.Bootloader.Commit(m.Slot); err != nil {
+		return fmt.Errorf("keep version %s: %w", r.ToVersion, err)
+	}
+	m.edit(func() { m.trial = false })
+	r.Phase, r.Message = Committed, why
+	m.Say("Version %s is kept: %s.", r.ToVersion, why)
+	err := m.note(r)
+	if lookErr := m.look(); err == nil {
+		err = lookErr
+	}
+	return err
+}
+
+// giveUp goes back from the running system, which is on trial. The caller has
+// claimed the slots.
+func (m *Manager) giveUp(why string) error {
+	m.mu.Lock()
+	r := m.record
+	m.mu.Unlock()
+	r.Message = why
+	// Still Trying: the other system finds it so, and says that it came back.
+	if err := m.note(r); err != nil {
+		m.Say("%v.", err)
+	}
+	m.Say("Going back to slot %s: %s.", other(m.Slot), why)
+	if err := m.Bootloader.Abandon(m.Slot, m.Slot); err != nil {
+		// The firmware goes back by itself: it tries only so often.
+		m.Say("%v.", err)
+	}
+	return m.Reboot(ByRollback, why, "")
+}
+
+// GiveUp goes back from a trial that cannot go on. It reports whether the running
+// system is on one.
+func (m *Manager) GiveUp(why string) bool {
+	if !m.OnTrial() {
+		return false
+	}
+	m.spawn(func() error { return m.giveUp(why) })
+	return true
+}
+
+// Commit keeps the running system, which is on trial, whatever its health.
+func (m *Manager) Commit(by string) error {
+	if err := m.claim(); err != nil {
+		return err
+	}
+	defer m.release()
+	if !m.OnTrial() {
+		return ErrNoTrial
+	}
+	m.mu.Lock()
+	r := m.record
+	m.mu.Unlock()
+	return m.commit(r, "committed by "+by)
+}
+
+// Rollback goes back to the other slot's system.
+func (m *Manager) Rollback(by string) error {
+	if err := m.claim(); err != nil {
+		return err
+	}
+	defer m.release()
+	if err := m.look(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	b, r, trial := m.boot, m.record, m.trial
+	m.mu.Unlock()
+	if trial {
+		return m.giveUp("asked for by " + by)
+	}
+	back := slot(b, other(m.Slot))
+	if back.Version == "" {
+		return ErrNoFallback
+	}
+	if err := m.Bootloader.Abandon(m.Slot, m.Slot); err != nil {
+		return fmt.Errorf("go back to slot %s: %w", back.Name, err)
+	}
+	r = record{Phase: RolledBack, From: back.Name, To: m.Slot, FromVersion: back.Version, ToVersion: m.versionOf(b), Message: "asked for by " + by}
+	if err := m.note(r); err != nil {
+		m.Say("%v.", err)
+	}
+	return m.Reboot(ByRollback, r.Message, "")
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"machined/api"
+	"machined/board"
+	"machined/hal"
+	"machined/init/config"
+	"machined/init/sequence"
+	"machined/init/upgrade"
+	"machined/reconcile/resource"
+	"machined/rpi"
+	"machined/x86"
+)
+
+// upgrades is what the loop and the API share about the slots.
+type upgrades struct {
+	*upgrade.Manager
+	// last is why the machine went down before.
+	last ended
+	seen uint64 // version of the manager that was published
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // of the upgrade under way
+}
+
+// stopPatience bounds the wait for an upgrade that is to end with the machine.
+const stopPatience = 20 * time.Second
+
+// startUpgrades finds out what this boot is, once STATE is there or is known not
+// to come. It reads the card, and so runs beside the loop.
+func (n *node) startUpgrades() {
+	loader := n.bootloader()
+	if loader == nil || n.upgrades.Manager != nil {
+		return
+	}
+	v := n.Version()
+	m := upgrade.New(upgrade.Drivers{
+		Bootloader: loader, Files: n.files, OnState: n.stateFile, Kick: n.kick, Say: n.say("upgrade"),
+		Reboot: func(reason upgrade.Reason, detail, argument string) error {
+			return n.askFor(request{end: restart, by: "machined", reason: reason, detail: detail, argument: argument})
+		},
+	}, upgrade.Facts{Board: n.boot.Board, Slot: n.boot.Slot, Version: v.Version, BootID: v.BootID})
+	m.SetPolicy(n.upgradePolicy())
+	last := n.readEnd(v.BootID)
+	n.upgrades.mu.Lock()
+	n.upgrades.Manager, n.upgrades.last = m, last
+	n.upgrades.mu.Unlock()
+	n.jobs.Start(func() error {
+		if err := n.beginEnd(v.BootID); err != nil {
+			n.log.Printf("state", "%v.", err)
+		}
+		err := m.Boot(last.forPeople())
+		if err != nil {
+			n.log.Printf("upgrade", "%v.", err)
+		}
+		return err
+	})
+}
+
+// bootloader is that of the board, nil for none.
+func (n *node) bootloader() hal.Bootloader {
+	b, ok := board.ByName(n.boot.Board)
+	if !ok || n.bootFiles == nil {
+		return nil
+	}
+	if b.Firmware == board.UEFI {
+		return &x86.Bootloader{Files: n.bootFiles}
+	}
+	strategy := rpi.Tryboot
+	if n.loaded.Config.Machine.Upgrade.Firmware == config.FirmwareFlipFirst {
+		strategy = rpi.FlipFirst
+	}
+	return &rpi.Bootloader{Files: n.bootFiles, Strategy: strategy}
+}
+
+// upgradePolicy is the config's, in the words of the manager.
+func (n *node) upgradePolicy() upgrade.Policy {
+	c := n.loaded.Config.Machine.Upgrade
+	return upgrade.Policy{
+		AutoRollback: c.AutoRollback, Keys: c.Keys, MinVersion: c.MinVersion, Deadline: c.Health.Deadline, Hold: c.Health.Hold,
+	}
+}
+
+// followUpgrades watches a trial and publishes. It returns when it is to be called
+// again, in nanoseconds since boot.
+func (n *node) followUpgrades(now int64) int64 {
+	m := n.upgrades.Manager
+	if m == nil {
+		return now + int64(idlePass)
+	}
+	if n.systemStatus != nil {
+		m.GiveUp("its system cannot be used: " + n.systemStatus.Message)
+	}
+	next := m.Step(now, func() string { return n.unhealthy(now) })
+	s, b, version := m.Snapshot()
+	if version == n.upgrades.seen {
+		return next
+	}
+	n.upgrades.seen = version
+	n.put(n.store.Upgrades.Put(n.by, resource.UpgradeStatus{
+		Phase: string(s.Phase), Message: s.Message, Slot: s.Slot, FromVersion: s.FromVersion, ToVersion: s.ToVersion, Bytes: s.Bytes, TotalBytes: s.Total,
+	}))
+	trial := m.OnTrial()
+	n.markTrial(trial)
+	for _, slot := range b.Slots {
+		if slot.Name == "" {
+			continue // not read yet
+		}
+		status := resource.SlotStatus{
+			Slot: slot.Name, Version: slot.Version, State: slot.State.String(), Tries: int64(slot.Tries),
+			Running: slot.Name == m.Slot, Default: slot.Name == b.Default,
+		}
+		status.State, status.LastBoot, status.Reason = m.Told(slot)
+		n.put(n.store.Slots.Put(n.by, status))
+	}
+	problem := b.Problem
+	if b.Pinned != "" {
+		problem = strings.TrimPrefix(problem+"; the loader's default is pinned to "+b.Pinned, "; ")
+	}
+	n.put(n.store.Boots.Put(n.by, resource.BootStatus{
+		Slot: m.Slot, BootID: m.BootID, Reason: string(n.upgrades.last.Reason), Detail: n.upgrades.last.Detail, Problem: problem, Trial: trial,
+	}))
+	return next
+}
+
+// The methods below are those of api.Upgrades; they run on the API's goroutines.
+
+// get returns the manager of the slots, nil while there is none.
+func (u *upgrades) get() *upgrade.Manager {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.Manager
+}
+
+// manager returns the manager of the slots, or why there is none.
+func (n *node) manager() (*upgrade.Manager, error) {
+	if m := n.upgrades.get(); m != nil {
+		return m, nil
+	}
+	return nil, &api.Failure{Cause: api.NotNow, Err: errors.New("the node has not found its slots yet; ask again in a moment")}
+}
+
+// install runs an upgrade to its end.
+func (n *node) install(ctx context.Context, r io.Reader, o upgrade.Options) error {
+	m, err := n.manager()
+	if err != nil {
+		return err
+	}
+	if err := n.lock.Take(sequence.Upgrade); err != nil {
+		return &api.Failure{Cause: api.NotNow, Err: err}
+	}
+	defer n.lock.Release(sequence.Upgrade)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n.upgrades.mu.Lock()
+	n.upgrades.cancel = cancel
+	n.upgrades.mu.Unlock()
+	return classed(m.Install(ctx, r, o))
+}
+
+// classed says what a client can make of an error of an upgrade.
+func classed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, upgrade.ErrRefused):
+		return &api.Failure{Cause: api.BadInput, Err: err}
+	case errors.Is(err, upgrade.ErrBusy), errors.Is(err, upgrade.ErrTrial), errors.Is(err, upgrade.ErrNoTrial),
+		errors.Is(err, upgrade.ErrNoFallback), errors.Is(err, upgrade.ErrNothingStaged), errors.Is(err, hal.ErrNoSpace):
+		return &api.Failure{Cause: api.NotNow, Err: err}
+	}
+	return err
+}
+
+// Push is a part of api.Upgrades.
+func (n *node) Push(ctx context.Context, by string, r io.Reader, o api.UpgradeOptions) (version, slot string, err error) {
+	n.log.Printf("upgrade", "Asked for by %s.", by)
+	if err := n.install(ctx, r, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit}); err != nil {
+		return "", "", err
+	}
+	s, _, _ := n.upgrades.Snapshot()
+	return s.ToVersion, s.Slot, nil
+}
+
+// Upgrade is a part of api.Upgrades.
+func (n *node) Upgrade(by, location, sum string, o api.UpgradeOptions) error {
+	m, err := n.manager()
+	if err != nil {
+		return err
+	}
+	if err := classed(m.Ready()); err != nil {
+		return err
+	}
+	n.log.Printf("upgrade", "Asked for by %s, from %s.", by, location)
+	n.jobs.Start(func() error {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		f := upgrade.NewFetch(ctx, fetchClient(), location, n.say("upgrade"))
+		defer f.Close()
+		err := n.install(ctx, f, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit, SHA256: sum})
+		if err != nil {
+			n.log.Printf("upgrade", "%v.", err)
+		}
+		return err
+	})
+	return nil
+}
+
+// fetchClient does not ask who a server is: the hash says what it has to send.
+func fetchClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:   30 * time.Second,
+		ResponseHeaderTimeout: time.Minute,
+		DisableKeepAlives:     true,
+		ReadBufferSize:        32 << 10,
+	}}
+}
+
+// TryStaged is a part of api.Upgrades.
+func (n *node) TryStaged(by string) error {
+	m, err := n.manager()
+	if err != nil {
+		return err
+	}
+	n.log.Printf("upgrade", "Asked by %s for what is staged.", by)
+	return classed(m.TryStaged())
+}
+
+// CommitUpgrade is a part of api.Upgrades.
+func (n *node) CommitUpgrade(by string) error {
+	m, err := n.manager()
+	if err != nil {
+		return err
+	}
+	return classed(m.Commit(by))
+}
+
+// Rollback is a part of api.Upgrades.
+func (n *node) Rollback(by string) error {
+	m, err := n.manager()
+	if err != nil {
+		return err
+	}
+	return classed(m.Rollback(by))
+}
+
+// stopUpgrade ends an upgrade that is under way: the machine goes down. What it
+// has written is worth nothing, and what it writes on would be lost.
+func (n *node) stopUpgrade() {
+	n.upgrades.mu.Lock()
+	cancel, m := n.upgrades.cancel, n.upgrades.Manager
+	n.upgrades.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	for end := time.Now().Add(stopPatience); m != nil && m.Busy() && time.Now().Before(end); {
+		n.feed()
+		time.Sleep(endPoll)
+	}
+}
