@@ -49,8 +49,9 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		&cobra.Group{ID: "node", Title: "Commands for a node:"},
 		&cobra.Group{ID: "local", Title: "Commands on this computer:"},
 	)
-	addTo(root, "node", newVersion(f), newGet(f), newWatch(f), newLogs(f), newService(f), newRuntime(f), newReboot(f), newShutdown(f))
-	addTo(root, "local", newConfig(f), newPKI(), newImage(), newQEMU())
+	addTo(root, "node", newVersion(f), newGet(f), newWatch(f), newLogs(f), newService(f), newRuntime(f), newReboot(f), newShutdown(f),
+		newUpgrade(f), newCommit(f), newRollback(f), newApply(f), newReset(f))
+	addTo(root, "local", newConfig(f), newPKI(), newImage(), newBundle(), newQEMU())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	root.SetCompletionCommandGroupID("local")

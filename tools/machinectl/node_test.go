@@ -115,7 +115,7 @@ func TestUsageErrors(t *testing.T) {
 		want string
 	}{
 		{[]string{"frobnicate"}, `unknown command "frobnicate" for "machinectl"`},
-		{[]string{"reset"}, `unknown command "reset" for "machinectl"`},
+		{[]string{"frobnicate"}, `unknown command "frobnicate" for "machinectl"`},
 		{[]string{"config", "frobnicate"}, `unknown command "frobnicate" for "machinectl config"; there are list, merge, path, use`},
 		{[]string{"version", "--bogus"}, "unknown flag: --bogus; see `machinectl version --help`"},
 		{[]string{"version", "-o", "xml"}, `invalid argument "xml" for "-o, --output" flag: use text, json, yaml or table; see ` + "`machinectl version --help`"},

@@ -84,6 +84,13 @@ func (j jobs) Start(run func() error) hal.Job {
 // provisioner is what the node sees of hal.Provisioner.
 type provisioner struct{ w *world }
 
+// Erase is for a reset, which the simulated node has none of: a controller that
+// calls it destroys without consent.
+func (p provisioner) Erase(disk string, which hal.DataVolume) error {
+	p.w.fail("consent", "%s of %s is erased", which, disk)
+	return hal.ErrInvalid
+}
+
 func (p provisioner) Provision(r hal.Provision) error {
 	w := p.w
 	if err := w.enter("provisioner"); err != nil {
