@@ -16,7 +16,7 @@ MINUTES ?= 10
 # detector, which would only see the harness.
 BOOT_TESTS := machined/tools/boottest
 
-.PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test runtime-test soak footprint bench sim tinygo generate clean
+.PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test runtime-test upgrade-test crash-test soak footprint bench sim tinygo generate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,12 @@ boot-test: parts build ## boot tests of one board, step by step: BOARD=
 
 runtime-test: parts build ## containers, and what is taken from them, on the Pi's model and x86-64: BOARD=
 	$(GO) test -count=1 -timeout 40m -v -run '^TestRuntime$$' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
+
+upgrade-test: parts build ## upgrades, and all that can go wrong with them: BOARD=
+	$(GO) test -count=1 -timeout 90m -v -run '^TestUpgrade' $(BOOT_TESTS) -args -whole $(if $(filter command line,$(origin BOARD)),-board=$(BOARD))
+
+crash-test: setup ## cut the power at every write of an upgrade, over a real FAT in QEMU
+	@$(GO) run ./tools/crashtest
 
 soak: parts ## a node under crashes, floods and leaks: MINUTES=
 	@$(GO) run ./tools/soak -minutes $(MINUTES)

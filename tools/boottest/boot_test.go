@@ -45,6 +45,7 @@ func TestBoot(t *testing.T) {
 	for _, b := range board.Table() {
 		t.Run(b.Name, func(t *testing.T) {
 			only(t, b)
+			t.Parallel() // each machine is emulated by one thread, or two
 			n := build(t, lab.Options{Board: b, Config: []byte(nodeConfig)})
 			m := start(t, n, nil)
 			first := m.waitAPI(t, "")

@@ -162,6 +162,7 @@ func TestPowerCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)
 			only(t, b)
+			t.Parallel()
 			n := build(t, lab.Options{Board: b, Config: []byte(plainConfig)})
 			m := start(t, n, nil)
 			m.waitAPI(t, "")
@@ -266,11 +267,12 @@ func TestAtRest(t *testing.T) {
 func TestSlotB(t *testing.T) {
 	for name, flip := range map[string]struct{ file, from, to string }{
 		faultBoard:    {"config.txt", "os_prefix=A/", "os_prefix=B/"},
-		"x86_64-uefi": {"loader/loader.conf", "machined-a.conf", "machined-b.conf"},
+		"x86_64-uefi": {"loader/loader.conf", "machined-*", "machined-b.conf"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)
 			only(t, b)
+			t.Parallel()
 			n := build(t, lab.Options{Board: b, Config: []byte(plainConfig)})
 			const bootAt = "@@1048576"
 			edited := filepath.Join(t.TempDir(), "edited")

@@ -56,7 +56,9 @@ type VM struct {
 	disk    string
 	console *watcher
 	oneShot piboot.OneShot
-	powered time.Time
+	// tryboots is how often the console has shown trybootLine.
+	tryboots int
+	powered  time.Time
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
@@ -177,8 +179,19 @@ func (v *VM) nextBoot() error {
 			v.oneShot.Request()
 		}
 	}
+	// Where the machine has no mailbox of the firmware's, what the kernel says
+	// has to do.
+	if asked := v.console.count(trybootLine); asked > v.tryboots {
+		v.tryboots = asked
+		if v.Board.Name != "rpi-3a-plus" {
+			v.oneShot.Request()
+		}
+	}
 	return v.launch()
 }
+
+// trybootLine is what the kernel prints when it restarts with that argument.
+const trybootLine = "reboot: Restarting system with command '0 tryboot'"
 
 // Starts returns how often QEMU was started: once, and once for each reset of
 // a board whose firmware is played.

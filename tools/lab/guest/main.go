@@ -26,7 +26,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to do: serve ADDRESS, agent URL, crash CODE, eat URL, leak, flood, wait")
+		return errors.New("say what to do: serve ADDRESS, agent URL, crash CODE, eat URL, leak, flood, wait, unless WORD, hang")
 	}
 	argument := ""
 	if len(args) > 1 {
@@ -53,6 +53,17 @@ func run(args []string) error {
 		return flood()
 	case "wait":
 		return wait()
+	case "unless":
+		cmdline, err := os.ReadFile("/proc/cmdline")
+		if err == nil && strings.Contains(string(cmdline), argument) {
+			err = fmt.Errorf("the kernel was told %s", argument)
+		}
+		if err != nil {
+			return err
+		}
+		return wait()
+	case "hang":
+		return hang()
 	case "once":
 		return once(args[1:])
 	case "nothing":
@@ -277,4 +288,18 @@ func wait() error {
 	<-c
 	fmt.Println("asked to end")
 	return nil
+}
+
+// hang is an init that arms the watchdog, as machined does, and then does nothing
+// any more.
+func hang() error {
+	if err := os.MkdirAll("/dev", 0o755); err != nil {
+		return err
+	}
+	if err := syscall.Mount("devtmpfs", "/dev", "devtmpfs", 0, ""); err != nil && !errors.Is(err, syscall.EBUSY) {
+		return err
+	}
+	f, err := os.OpenFile("/dev/watchdog", os.O_WRONLY, 0)
+	fmt.Println("guest: hanging, the watchdog:", f != nil, err)
+	return wait()
 }
