@@ -154,7 +154,7 @@ func (m *Manager) Rollback(by string) error {
 		return err
 	}
 	m.mu.Lock()
-	b, r, trial := m.boot, m.record, m.trial
+	b, trial := m.boot, m.trial
 	m.mu.Unlock()
 	if trial {
 		return m.giveUp("asked for by " + by)
@@ -166,7 +166,7 @@ func (m *Manager) Rollback(by string) error {
 	if err := m.Bootloader.Abandon(m.Slot, m.Slot); err != nil {
 		return fmt.Errorf("go back to slot %s: %w", back.Name, err)
 	}
-	r = record{Phase: RolledBack, From: back.Name, To: m.Slot, FromVersion: back.Version, ToVersion: m.versionOf(b), Message: "asked for by " + by}
+	r := record{Phase: RolledBack, From: back.Name, To: m.Slot, FromVersion: back.Version, ToVersion: m.versionOf(b), Message: "asked for by " + by}
 	if err := m.note(r); err != nil {
 		m.Say("%v.", err)
 	}
