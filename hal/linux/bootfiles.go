@@ -52,6 +52,12 @@ func (b *BootFiles) Unlock() error {
 		return fmt.Errorf("remount %s writable: %w", b.Dir, err)
 	}
 	b.unlocked = true
+	// The kernel has written the mark of a dirty volume and not flushed it. It has
+	// to be on the disk before anything else is: a volume that a power cut has
+	// damaged and that seems clean is never repaired.
+	if err := b.Flush(); err != nil {
+		return errors.Join(fmt.Errorf("mark the volume as being written: %w", err), b.Lock())
+	}
 	return nil
 }
 
