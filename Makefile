@@ -59,9 +59,11 @@ unit: ## tests with the race detector, QEMU boots of boards aside
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -x -F "$(BOOT_TESTS)")
 	cd runtime && $(GO) test -timeout 15m ./...
 
-bench: ## the core's benchmarks, with their budgets
+bench: ## the core's benchmarks and the speed of an upgrade, with their budgets
 	@$(GO) test -run '^$$' -bench 'Store|IdlePass|ConfigToStatus' -benchmem ./reconcile ./reconcile/network
 	@echo "budgets: StoreUpdate 100 ns, StoreGet 25 ns, StoreList64 1000 ns, IdlePass: none; 0 allocations in all four"
+	@$(GO) test -run '^$$' -bench 'PlainCopy|Install' ./init/upgrade | grep '^Benchmark' | tee build/bench-upgrade
+	@awk '/PlainCopy/ {c = $$3} /Install\/write/ {printf "upgrade_speed_ratio=%.2f (budget: 0.8 of a plain copy with fsync)\n", c / $$3}' build/bench-upgrade
 
 root-test: setup ## tests with namespaces, loop devices and real DHCP and time servers (root)
 	CI=true $(GO) test -count=1 -timeout 15m ./hal/linux/volume

@@ -184,7 +184,7 @@ func copyAhead(w io.Writer, r io.Reader) error {
 	}
 	close(stop)
 	<-ended // r is the caller's again
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, bundle.ErrTruncated) {
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // of the file, not of the bundle
 		return nil
 	}
 	return err

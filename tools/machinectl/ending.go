@@ -10,15 +10,15 @@ import (
 )
 
 func newReboot(f *nodeFlags) *cobra.Command {
-	return newEnding(f, "reboot", "Ask the node for an orderly reboot", (*client.Client).Reboot)
+	return newDeed(f, "reboot", "Ask the node for an orderly reboot", "reboot requested", (*client.Client).Reboot)
 }
 
 func newShutdown(f *nodeFlags) *cobra.Command {
-	return newEnding(f, "shutdown", "Ask the node for an orderly power-off", (*client.Client).Shutdown)
+	return newDeed(f, "shutdown", "Ask the node for an orderly power-off", "shutdown requested", (*client.Client).Shutdown)
 }
 
-// newEnding is a command that asks the node to end this boot.
-func newEnding(f *nodeFlags, name, short string, ask func(*client.Client, context.Context) error) *cobra.Command {
+// newDeed is a command without arguments that prints a word when it is done.
+func newDeed(f *nodeFlags, name, short, done string, do func(*client.Client, context.Context) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   name,
 		Short: short,
@@ -29,10 +29,10 @@ func newEnding(f *nodeFlags, name, short string, ask func(*client.Client, contex
 				return err
 			}
 			defer c.Close()
-			if err := ask(c, cmd.Context()); err != nil {
+			if err := do(c, cmd.Context()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), name, "requested")
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
 			return err
 		},
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 
@@ -16,27 +15,6 @@ func newCommit(f *nodeFlags) *cobra.Command {
 
 func newRollback(f *nodeFlags) *cobra.Command {
 	return newDeed(f, "rollback", "Restart into the other slot's version", "rollback requested", (*client.Client).Rollback)
-}
-
-// newDeed is a command without arguments that prints a word when it is done.
-func newDeed(f *nodeFlags, name, short, done string, do func(*client.Client, context.Context) error) *cobra.Command {
-	return &cobra.Command{
-		Use:   name,
-		Short: short,
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			if err := do(c, cmd.Context()); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
-			return err
-		},
-	}
 }
 
 func newReset(f *nodeFlags) *cobra.Command {
