@@ -15,6 +15,8 @@ MINUTES ?= 10
 # Packages whose tests boot machines: they run last and without the race
 # detector, which would only see the harness.
 BOOT_TESTS := machined/tools/boottest
+# Of these, those with a target of their own.
+LONG_TESTS := ^(TestRuntime|TestUpgradeFaults)$$
 
 .PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test runtime-test upgrade-test crash-test soak footprint bench sim tinygo generate clean
 
@@ -73,17 +75,17 @@ sim: ## whole nodes in simulated time, with all that goes wrong: SEEDS=
 	@$(GO) run ./tools/sim -seeds $(SEEDS)
 
 boot: ## boot tests of all boards, but for what runtime-test takes its time for
-	@echo "boot: TestRuntime is left to \`make runtime-test\`, which needs ten minutes and more"
-	@GO="$(GO)" tools/boottest/boot.sh -count=1 -timeout 45m -skip '^TestRuntime$$' $(BOOT_TESTS)
+	@echo "boot: TestRuntime is left to \`make runtime-test\`, TestUpgradeFaults to \`make upgrade-test\`, for their length"
+	@GO="$(GO)" tools/boottest/boot.sh -count=1 -timeout 45m -skip '$(LONG_TESTS)' $(BOOT_TESTS)
 
 boot-test: parts build ## boot tests of one board, step by step: BOARD=
-	$(GO) test -count=1 -timeout 30m -v $(BOOT_TESTS) -args -board=$(BOARD)
+	$(GO) test -count=1 -timeout 30m -v -skip '$(LONG_TESTS)' $(BOOT_TESTS) -args -board=$(BOARD)
 
 runtime-test: parts build ## containers, and what is taken from them, on the Pi's model and x86-64: BOARD=
 	$(GO) test -count=1 -timeout 40m -v -run '^TestRuntime$$' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
 
 upgrade-test: parts build ## upgrades, and all that can go wrong with them: BOARD=
-	$(GO) test -count=1 -timeout 90m -v -run '^TestUpgrade' $(BOOT_TESTS) -args -whole $(if $(filter command line,$(origin BOARD)),-board=$(BOARD))
+	$(GO) test -count=1 -timeout 90m -v -run '^TestUpgrade' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
 
 crash-test: setup ## cut the power at every write of an upgrade, over a real FAT in QEMU
 	@$(GO) run ./tools/crashtest

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -19,15 +18,10 @@ import (
 	"machined/tools/lab"
 )
 
-// wholeFlag runs what takes too long for each change: make upgrade-test.
-var wholeFlag = flag.Bool("whole", false, "run all of the upgrade tests, which takes an hour")
-
 // TestUpgradeFaults has everything go wrong with an upgrade that can: each time the
-// node is back on what it ran before, and says why.
+// node is back on what it ran before, and says why. It takes an hour: make
+// upgrade-test.
 func TestUpgradeFaults(t *testing.T) {
-	if !*wholeFlag {
-		t.Skip("this takes an hour: make upgrade-test")
-	}
 	upgradeBoards(t, func(t *testing.T, b board.Board) {
 		u := newUpgrade(t, b)
 		v1 := u.node.Store.Index.Version
