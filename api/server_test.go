@@ -57,6 +57,7 @@ func TestEmptyMessages(t *testing.T) {
 		service + "Reboot":             codes.OK,
 		service + "Shutdown":           codes.OK,
 		service + "Reset":              codes.OK,
+		service + "ResetKeepIdentity":  codes.OK,
 		service + "Upgrade":            codes.InvalidArgument,
 		service + "UpgradePush":        codes.OK,
 		service + "UpgradeCommit":      codes.OK,
@@ -98,7 +99,7 @@ func TestEmptyMessages(t *testing.T) {
 	}
 	if got, want := l.node.Asked(), []string{
 		"commit by laptop", "config of 0 bytes, dry run false, by laptop", "push of 0 bytes {Stage:false ManualCommit:false} by laptop",
-		"reboot by laptop", "reset, identity kept false, by laptop", "rollback by laptop", "runtime reset by laptop", "shutdown by laptop",
+		"reboot by laptop", "reset, identity kept false, by laptop", "reset, identity kept true, by laptop", "rollback by laptop", "runtime reset by laptop", "shutdown by laptop",
 	}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 		t.Errorf("the node was asked for %q; want %q", got, want)
 	}
@@ -122,6 +123,7 @@ func TestRoles(t *testing.T) {
 		service + "Reboot":             {no, yes, yes, yes, no},
 		service + "Shutdown":           {no, yes, yes, yes, no},
 		service + "Reset":              {no, no, yes, yes, no},
+		service + "ResetKeepIdentity":  {no, no, yes, yes, no},
 		service + "Upgrade":            {no, no, yes, yes, no},
 		service + "UpgradePush":        {no, no, yes, yes, no},
 		service + "UpgradeCommit":      {no, no, yes, yes, no},

@@ -118,8 +118,12 @@ func (s *service) Rollback(ctx context.Context, _ *machinepb.Empty) (*machinepb.
 	return do(ctx, s.node.Rollback)
 }
 
-func (s *service) Reset(ctx context.Context, r *machinepb.ResetRequest) (*machinepb.Empty, error) {
-	return do(ctx, func(by string) error { return s.node.Reset(by, r.GetKeepIdentity()) })
+func (s *service) Reset(ctx context.Context, _ *machinepb.Empty) (*machinepb.Empty, error) {
+	return do(ctx, func(by string) error { return s.node.Reset(by, false) })
+}
+
+func (s *service) ResetKeepIdentity(ctx context.Context, _ *machinepb.Empty) (*machinepb.Empty, error) {
+	return do(ctx, func(by string) error { return s.node.Reset(by, true) })
 }
 
 func (s *service) ApplyConfig(ctx context.Context, r *machinepb.ApplyConfigRequest) (*machinepb.ApplyConfigResponse, error) {

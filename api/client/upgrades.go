@@ -151,8 +151,12 @@ func (c *Client) ApplyConfig(ctx context.Context, config []byte, dryRun bool) (*
 // Reset has the node wipe STATE and EPHEMERAL, and restart. It returns before that
 // happens.
 func (c *Client) Reset(ctx context.Context, keepIdentity bool) error {
+	call := c.service.Reset
+	if keepIdentity {
+		call = c.service.ResetKeepIdentity
+	}
 	return refineRefusal(c.call(ctx, "reset", func(ctx context.Context) error {
-		_, err := c.service.Reset(ctx, &machinepb.ResetRequest{KeepIdentity: keepIdentity})
+		_, err := call(ctx, &machinepb.Empty{})
 		return err
 	}))
 }

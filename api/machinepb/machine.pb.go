@@ -797,51 +797,6 @@ func (x *UpgradeResponse) GetSlot() string {
 	return ""
 }
 
-type ResetRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Keep the keys and certificates of the node.
-	KeepIdentity  bool `protobuf:"varint,1,opt,name=keep_identity,json=keepIdentity,proto3" json:"keep_identity,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResetRequest) Reset() {
-	*x = ResetRequest{}
-	mi := &file_api_machine_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResetRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResetRequest) ProtoMessage() {}
-
-func (x *ResetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResetRequest.ProtoReflect.Descriptor instead.
-func (*ResetRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *ResetRequest) GetKeepIdentity() bool {
-	if x != nil {
-		return x.KeepIdentity
-	}
-	return false
-}
-
 type ApplyConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// YAML.
@@ -854,7 +809,7 @@ type ApplyConfigRequest struct {
 
 func (x *ApplyConfigRequest) Reset() {
 	*x = ApplyConfigRequest{}
-	mi := &file_api_machine_proto_msgTypes[13]
+	mi := &file_api_machine_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +821,7 @@ func (x *ApplyConfigRequest) String() string {
 func (*ApplyConfigRequest) ProtoMessage() {}
 
 func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[13]
+	mi := &file_api_machine_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +834,7 @@ func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigRequest.ProtoReflect.Descriptor instead.
 func (*ApplyConfigRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{13}
+	return file_api_machine_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ApplyConfigRequest) GetConfig() []byte {
@@ -910,7 +865,7 @@ type ApplyConfigResponse struct {
 
 func (x *ApplyConfigResponse) Reset() {
 	*x = ApplyConfigResponse{}
-	mi := &file_api_machine_proto_msgTypes[14]
+	mi := &file_api_machine_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +877,7 @@ func (x *ApplyConfigResponse) String() string {
 func (*ApplyConfigResponse) ProtoMessage() {}
 
 func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[14]
+	mi := &file_api_machine_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +890,7 @@ func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigResponse.ProtoReflect.Descriptor instead.
 func (*ApplyConfigResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{14}
+	return file_api_machine_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ApplyConfigResponse) GetWarnings() []string {
@@ -968,7 +923,7 @@ type ServiceListResponse struct {
 
 func (x *ServiceListResponse) Reset() {
 	*x = ServiceListResponse{}
-	mi := &file_api_machine_proto_msgTypes[15]
+	mi := &file_api_machine_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +935,7 @@ func (x *ServiceListResponse) String() string {
 func (*ServiceListResponse) ProtoMessage() {}
 
 func (x *ServiceListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[15]
+	mi := &file_api_machine_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +948,7 @@ func (x *ServiceListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceListResponse.ProtoReflect.Descriptor instead.
 func (*ServiceListResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{15}
+	return file_api_machine_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ServiceListResponse) GetServices() []*ServiceInfo {
@@ -1012,7 +967,7 @@ type ServiceRequest struct {
 
 func (x *ServiceRequest) Reset() {
 	*x = ServiceRequest{}
-	mi := &file_api_machine_proto_msgTypes[16]
+	mi := &file_api_machine_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1024,7 +979,7 @@ func (x *ServiceRequest) String() string {
 func (*ServiceRequest) ProtoMessage() {}
 
 func (x *ServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[16]
+	mi := &file_api_machine_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1037,7 +992,7 @@ func (x *ServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRequest.ProtoReflect.Descriptor instead.
 func (*ServiceRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{16}
+	return file_api_machine_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ServiceRequest) GetId() string {
@@ -1079,7 +1034,7 @@ type ServiceInfo struct {
 
 func (x *ServiceInfo) Reset() {
 	*x = ServiceInfo{}
-	mi := &file_api_machine_proto_msgTypes[17]
+	mi := &file_api_machine_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1046,7 @@ func (x *ServiceInfo) String() string {
 func (*ServiceInfo) ProtoMessage() {}
 
 func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[17]
+	mi := &file_api_machine_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1059,7 @@ func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceInfo.ProtoReflect.Descriptor instead.
 func (*ServiceInfo) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{17}
+	return file_api_machine_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ServiceInfo) GetId() string {
@@ -1209,7 +1164,7 @@ type ServiceEvent struct {
 
 func (x *ServiceEvent) Reset() {
 	*x = ServiceEvent{}
-	mi := &file_api_machine_proto_msgTypes[18]
+	mi := &file_api_machine_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1176,7 @@ func (x *ServiceEvent) String() string {
 func (*ServiceEvent) ProtoMessage() {}
 
 func (x *ServiceEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[18]
+	mi := &file_api_machine_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1189,7 @@ func (x *ServiceEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceEvent.ProtoReflect.Descriptor instead.
 func (*ServiceEvent) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{18}
+	return file_api_machine_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ServiceEvent) GetTimeUnixNanos() int64 {
@@ -1270,7 +1225,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_api_machine_proto_msgTypes[19]
+	mi := &file_api_machine_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1237,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[19]
+	mi := &file_api_machine_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1250,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{19}
+	return file_api_machine_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LogsRequest) GetService() string {
@@ -1331,7 +1286,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_api_machine_proto_msgTypes[20]
+	mi := &file_api_machine_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1298,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[20]
+	mi := &file_api_machine_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1311,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{20}
+	return file_api_machine_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LogsResponse) GetRecords() []*LogRecord {
@@ -1386,7 +1341,7 @@ type LogRecord struct {
 
 func (x *LogRecord) Reset() {
 	*x = LogRecord{}
-	mi := &file_api_machine_proto_msgTypes[21]
+	mi := &file_api_machine_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1353,7 @@ func (x *LogRecord) String() string {
 func (*LogRecord) ProtoMessage() {}
 
 func (x *LogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[21]
+	mi := &file_api_machine_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1366,7 @@ func (x *LogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogRecord.ProtoReflect.Descriptor instead.
 func (*LogRecord) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{21}
+	return file_api_machine_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LogRecord) GetTimeUnixNanos() int64 {
@@ -1493,9 +1448,7 @@ const file_api_machine_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"?\n" +
 	"\x0fUpgradeResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
-	"\x04slot\x18\x02 \x01(\tR\x04slot\"3\n" +
-	"\fResetRequest\x12#\n" +
-	"\rkeep_identity\x18\x01 \x01(\bR\fkeepIdentity\"E\n" +
+	"\x04slot\x18\x02 \x01(\tR\x04slot\"E\n" +
 	"\x12ApplyConfigRequest\x12\x16\n" +
 	"\x06config\x18\x01 \x01(\fR\x06config\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"r\n" +
@@ -1538,14 +1491,15 @@ const file_api_machine_proto_rawDesc = "" +
 	"\tLogRecord\x12&\n" +
 	"\x0ftime_unix_nanos\x18\x01 \x01(\x03R\rtimeUnixNanos\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\fR\x04text2\xd1\a\n" +
+	"\x04text\x18\x03 \x01(\fR\x04text2\xff\a\n" +
 	"\x0eMachineService\x123\n" +
 	"\aVersion\x12\x0e.machine.Empty\x1a\x18.machine.VersionResponse\x12N\n" +
 	"\rListResources\x12\x1d.machine.ListResourcesRequest\x1a\x1e.machine.ListResourcesResponse\x125\n" +
 	"\x05Watch\x12\x15.machine.WatchRequest\x1a\x13.machine.WatchEvent0\x01\x12(\n" +
 	"\x06Reboot\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12*\n" +
-	"\bShutdown\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12.\n" +
-	"\x05Reset\x12\x15.machine.ResetRequest\x1a\x0e.machine.Empty\x122\n" +
+	"\bShutdown\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12'\n" +
+	"\x05Reset\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x123\n" +
+	"\x11ResetKeepIdentity\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x122\n" +
 	"\aUpgrade\x12\x17.machine.UpgradeRequest\x1a\x0e.machine.Empty\x12@\n" +
 	"\vUpgradePush\x12\x15.machine.UpgradeChunk\x1a\x18.machine.UpgradeResponse(\x01\x12/\n" +
 	"\rUpgradeCommit\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12*\n" +
@@ -1571,7 +1525,7 @@ func file_api_machine_proto_rawDescGZIP() []byte {
 }
 
 var file_api_machine_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_api_machine_proto_goTypes = []any{
 	(WatchEvent_Op)(0),            // 0: machine.WatchEvent.Op
 	(*Empty)(nil),                 // 1: machine.Empty
@@ -1586,16 +1540,15 @@ var file_api_machine_proto_goTypes = []any{
 	(*UpgradeOptions)(nil),        // 10: machine.UpgradeOptions
 	(*UpgradeChunk)(nil),          // 11: machine.UpgradeChunk
 	(*UpgradeResponse)(nil),       // 12: machine.UpgradeResponse
-	(*ResetRequest)(nil),          // 13: machine.ResetRequest
-	(*ApplyConfigRequest)(nil),    // 14: machine.ApplyConfigRequest
-	(*ApplyConfigResponse)(nil),   // 15: machine.ApplyConfigResponse
-	(*ServiceListResponse)(nil),   // 16: machine.ServiceListResponse
-	(*ServiceRequest)(nil),        // 17: machine.ServiceRequest
-	(*ServiceInfo)(nil),           // 18: machine.ServiceInfo
-	(*ServiceEvent)(nil),          // 19: machine.ServiceEvent
-	(*LogsRequest)(nil),           // 20: machine.LogsRequest
-	(*LogsResponse)(nil),          // 21: machine.LogsResponse
-	(*LogRecord)(nil),             // 22: machine.LogRecord
+	(*ApplyConfigRequest)(nil),    // 13: machine.ApplyConfigRequest
+	(*ApplyConfigResponse)(nil),   // 14: machine.ApplyConfigResponse
+	(*ServiceListResponse)(nil),   // 15: machine.ServiceListResponse
+	(*ServiceRequest)(nil),        // 16: machine.ServiceRequest
+	(*ServiceInfo)(nil),           // 17: machine.ServiceInfo
+	(*ServiceEvent)(nil),          // 18: machine.ServiceEvent
+	(*LogsRequest)(nil),           // 19: machine.LogsRequest
+	(*LogsResponse)(nil),          // 20: machine.LogsResponse
+	(*LogRecord)(nil),             // 21: machine.LogRecord
 }
 var file_api_machine_proto_depIdxs = []int32{
 	5,  // 0: machine.ListResourcesResponse.entries:type_name -> machine.ResourceEntry
@@ -1604,45 +1557,47 @@ var file_api_machine_proto_depIdxs = []int32{
 	5,  // 3: machine.WatchEvent.entry:type_name -> machine.ResourceEntry
 	10, // 4: machine.UpgradeRequest.options:type_name -> machine.UpgradeOptions
 	10, // 5: machine.UpgradeChunk.options:type_name -> machine.UpgradeOptions
-	18, // 6: machine.ServiceListResponse.services:type_name -> machine.ServiceInfo
-	19, // 7: machine.ServiceInfo.events:type_name -> machine.ServiceEvent
-	22, // 8: machine.LogsResponse.records:type_name -> machine.LogRecord
+	17, // 6: machine.ServiceListResponse.services:type_name -> machine.ServiceInfo
+	18, // 7: machine.ServiceInfo.events:type_name -> machine.ServiceEvent
+	21, // 8: machine.LogsResponse.records:type_name -> machine.LogRecord
 	1,  // 9: machine.MachineService.Version:input_type -> machine.Empty
 	3,  // 10: machine.MachineService.ListResources:input_type -> machine.ListResourcesRequest
 	7,  // 11: machine.MachineService.Watch:input_type -> machine.WatchRequest
 	1,  // 12: machine.MachineService.Reboot:input_type -> machine.Empty
 	1,  // 13: machine.MachineService.Shutdown:input_type -> machine.Empty
-	13, // 14: machine.MachineService.Reset:input_type -> machine.ResetRequest
-	9,  // 15: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
-	11, // 16: machine.MachineService.UpgradePush:input_type -> machine.UpgradeChunk
-	1,  // 17: machine.MachineService.UpgradeCommit:input_type -> machine.Empty
-	1,  // 18: machine.MachineService.Rollback:input_type -> machine.Empty
-	14, // 19: machine.MachineService.ApplyConfig:input_type -> machine.ApplyConfigRequest
-	1,  // 20: machine.MachineService.ServiceList:input_type -> machine.Empty
-	17, // 21: machine.MachineService.ServiceStart:input_type -> machine.ServiceRequest
-	17, // 22: machine.MachineService.ServiceStop:input_type -> machine.ServiceRequest
-	17, // 23: machine.MachineService.ServiceRestart:input_type -> machine.ServiceRequest
-	20, // 24: machine.MachineService.Logs:input_type -> machine.LogsRequest
-	1,  // 25: machine.MachineService.ResetRuntime:input_type -> machine.Empty
-	2,  // 26: machine.MachineService.Version:output_type -> machine.VersionResponse
-	4,  // 27: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
-	8,  // 28: machine.MachineService.Watch:output_type -> machine.WatchEvent
-	1,  // 29: machine.MachineService.Reboot:output_type -> machine.Empty
-	1,  // 30: machine.MachineService.Shutdown:output_type -> machine.Empty
-	1,  // 31: machine.MachineService.Reset:output_type -> machine.Empty
-	1,  // 32: machine.MachineService.Upgrade:output_type -> machine.Empty
-	12, // 33: machine.MachineService.UpgradePush:output_type -> machine.UpgradeResponse
-	1,  // 34: machine.MachineService.UpgradeCommit:output_type -> machine.Empty
-	1,  // 35: machine.MachineService.Rollback:output_type -> machine.Empty
-	15, // 36: machine.MachineService.ApplyConfig:output_type -> machine.ApplyConfigResponse
-	16, // 37: machine.MachineService.ServiceList:output_type -> machine.ServiceListResponse
-	18, // 38: machine.MachineService.ServiceStart:output_type -> machine.ServiceInfo
-	18, // 39: machine.MachineService.ServiceStop:output_type -> machine.ServiceInfo
-	18, // 40: machine.MachineService.ServiceRestart:output_type -> machine.ServiceInfo
-	21, // 41: machine.MachineService.Logs:output_type -> machine.LogsResponse
-	1,  // 42: machine.MachineService.ResetRuntime:output_type -> machine.Empty
-	26, // [26:43] is the sub-list for method output_type
-	9,  // [9:26] is the sub-list for method input_type
+	1,  // 14: machine.MachineService.Reset:input_type -> machine.Empty
+	1,  // 15: machine.MachineService.ResetKeepIdentity:input_type -> machine.Empty
+	9,  // 16: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
+	11, // 17: machine.MachineService.UpgradePush:input_type -> machine.UpgradeChunk
+	1,  // 18: machine.MachineService.UpgradeCommit:input_type -> machine.Empty
+	1,  // 19: machine.MachineService.Rollback:input_type -> machine.Empty
+	13, // 20: machine.MachineService.ApplyConfig:input_type -> machine.ApplyConfigRequest
+	1,  // 21: machine.MachineService.ServiceList:input_type -> machine.Empty
+	16, // 22: machine.MachineService.ServiceStart:input_type -> machine.ServiceRequest
+	16, // 23: machine.MachineService.ServiceStop:input_type -> machine.ServiceRequest
+	16, // 24: machine.MachineService.ServiceRestart:input_type -> machine.ServiceRequest
+	19, // 25: machine.MachineService.Logs:input_type -> machine.LogsRequest
+	1,  // 26: machine.MachineService.ResetRuntime:input_type -> machine.Empty
+	2,  // 27: machine.MachineService.Version:output_type -> machine.VersionResponse
+	4,  // 28: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
+	8,  // 29: machine.MachineService.Watch:output_type -> machine.WatchEvent
+	1,  // 30: machine.MachineService.Reboot:output_type -> machine.Empty
+	1,  // 31: machine.MachineService.Shutdown:output_type -> machine.Empty
+	1,  // 32: machine.MachineService.Reset:output_type -> machine.Empty
+	1,  // 33: machine.MachineService.ResetKeepIdentity:output_type -> machine.Empty
+	1,  // 34: machine.MachineService.Upgrade:output_type -> machine.Empty
+	12, // 35: machine.MachineService.UpgradePush:output_type -> machine.UpgradeResponse
+	1,  // 36: machine.MachineService.UpgradeCommit:output_type -> machine.Empty
+	1,  // 37: machine.MachineService.Rollback:output_type -> machine.Empty
+	14, // 38: machine.MachineService.ApplyConfig:output_type -> machine.ApplyConfigResponse
+	15, // 39: machine.MachineService.ServiceList:output_type -> machine.ServiceListResponse
+	17, // 40: machine.MachineService.ServiceStart:output_type -> machine.ServiceInfo
+	17, // 41: machine.MachineService.ServiceStop:output_type -> machine.ServiceInfo
+	17, // 42: machine.MachineService.ServiceRestart:output_type -> machine.ServiceInfo
+	20, // 43: machine.MachineService.Logs:output_type -> machine.LogsResponse
+	1,  // 44: machine.MachineService.ResetRuntime:output_type -> machine.Empty
+	27, // [27:45] is the sub-list for method output_type
+	9,  // [9:27] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1659,7 +1614,7 @@ func file_api_machine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_machine_proto_rawDesc), len(file_api_machine_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,23 +24,24 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MachineService_Version_FullMethodName        = "/machine.MachineService/Version"
-	MachineService_ListResources_FullMethodName  = "/machine.MachineService/ListResources"
-	MachineService_Watch_FullMethodName          = "/machine.MachineService/Watch"
-	MachineService_Reboot_FullMethodName         = "/machine.MachineService/Reboot"
-	MachineService_Shutdown_FullMethodName       = "/machine.MachineService/Shutdown"
-	MachineService_Reset_FullMethodName          = "/machine.MachineService/Reset"
-	MachineService_Upgrade_FullMethodName        = "/machine.MachineService/Upgrade"
-	MachineService_UpgradePush_FullMethodName    = "/machine.MachineService/UpgradePush"
-	MachineService_UpgradeCommit_FullMethodName  = "/machine.MachineService/UpgradeCommit"
-	MachineService_Rollback_FullMethodName       = "/machine.MachineService/Rollback"
-	MachineService_ApplyConfig_FullMethodName    = "/machine.MachineService/ApplyConfig"
-	MachineService_ServiceList_FullMethodName    = "/machine.MachineService/ServiceList"
-	MachineService_ServiceStart_FullMethodName   = "/machine.MachineService/ServiceStart"
-	MachineService_ServiceStop_FullMethodName    = "/machine.MachineService/ServiceStop"
-	MachineService_ServiceRestart_FullMethodName = "/machine.MachineService/ServiceRestart"
-	MachineService_Logs_FullMethodName           = "/machine.MachineService/Logs"
-	MachineService_ResetRuntime_FullMethodName   = "/machine.MachineService/ResetRuntime"
+	MachineService_Version_FullMethodName           = "/machine.MachineService/Version"
+	MachineService_ListResources_FullMethodName     = "/machine.MachineService/ListResources"
+	MachineService_Watch_FullMethodName             = "/machine.MachineService/Watch"
+	MachineService_Reboot_FullMethodName            = "/machine.MachineService/Reboot"
+	MachineService_Shutdown_FullMethodName          = "/machine.MachineService/Shutdown"
+	MachineService_Reset_FullMethodName             = "/machine.MachineService/Reset"
+	MachineService_ResetKeepIdentity_FullMethodName = "/machine.MachineService/ResetKeepIdentity"
+	MachineService_Upgrade_FullMethodName           = "/machine.MachineService/Upgrade"
+	MachineService_UpgradePush_FullMethodName       = "/machine.MachineService/UpgradePush"
+	MachineService_UpgradeCommit_FullMethodName     = "/machine.MachineService/UpgradeCommit"
+	MachineService_Rollback_FullMethodName          = "/machine.MachineService/Rollback"
+	MachineService_ApplyConfig_FullMethodName       = "/machine.MachineService/ApplyConfig"
+	MachineService_ServiceList_FullMethodName       = "/machine.MachineService/ServiceList"
+	MachineService_ServiceStart_FullMethodName      = "/machine.MachineService/ServiceStart"
+	MachineService_ServiceStop_FullMethodName       = "/machine.MachineService/ServiceStop"
+	MachineService_ServiceRestart_FullMethodName    = "/machine.MachineService/ServiceRestart"
+	MachineService_Logs_FullMethodName              = "/machine.MachineService/Logs"
+	MachineService_ResetRuntime_FullMethodName      = "/machine.MachineService/ResetRuntime"
 )
 
 // MachineServiceClient is the client API for MachineService service.
@@ -67,7 +68,10 @@ type MachineServiceClient interface {
 	Shutdown(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
 	// Reset wipes STATE and EPHEMERAL and reboots; the boot partition stays as it
 	// is. It returns before that happens. Role: os:admin.
-	Reset(ctx context.Context, in *ResetRequest, opts ...grpc.CallOption) (*Empty, error)
+	Reset(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
+	// ResetKeepIdentity is Reset but for the keys and certificates of the node.
+	// Role: os:admin.
+	ResetKeepIdentity(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
 	// Upgrade has the node fetch a bundle into the slot that does not run, and try
 	// it. It returns once that has begun: UpgradeStatus tells of the rest.
 	// FAILED_PRECONDITION while another upgrade or a trial is under way.
@@ -173,10 +177,20 @@ func (c *machineServiceClient) Shutdown(ctx context.Context, in *Empty, opts ...
 	return out, nil
 }
 
-func (c *machineServiceClient) Reset(ctx context.Context, in *ResetRequest, opts ...grpc.CallOption) (*Empty, error) {
+func (c *machineServiceClient) Reset(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Empty)
 	err := c.cc.Invoke(ctx, MachineService_Reset_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *machineServiceClient) ResetKeepIdentity(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Empty)
+	err := c.cc.Invoke(ctx, MachineService_ResetKeepIdentity_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +343,10 @@ type MachineServiceServer interface {
 	Shutdown(context.Context, *Empty) (*Empty, error)
 	// Reset wipes STATE and EPHEMERAL and reboots; the boot partition stays as it
 	// is. It returns before that happens. Role: os:admin.
-	Reset(context.Context, *ResetRequest) (*Empty, error)
+	Reset(context.Context, *Empty) (*Empty, error)
+	// ResetKeepIdentity is Reset but for the keys and certificates of the node.
+	// Role: os:admin.
+	ResetKeepIdentity(context.Context, *Empty) (*Empty, error)
 	// Upgrade has the node fetch a bundle into the slot that does not run, and try
 	// it. It returns once that has begun: UpgradeStatus tells of the rest.
 	// FAILED_PRECONDITION while another upgrade or a trial is under way.
@@ -391,8 +408,11 @@ func (UnimplementedMachineServiceServer) Reboot(context.Context, *Empty) (*Empty
 func (UnimplementedMachineServiceServer) Shutdown(context.Context, *Empty) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method Shutdown not implemented")
 }
-func (UnimplementedMachineServiceServer) Reset(context.Context, *ResetRequest) (*Empty, error) {
+func (UnimplementedMachineServiceServer) Reset(context.Context, *Empty) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method Reset not implemented")
+}
+func (UnimplementedMachineServiceServer) ResetKeepIdentity(context.Context, *Empty) (*Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetKeepIdentity not implemented")
 }
 func (UnimplementedMachineServiceServer) Upgrade(context.Context, *UpgradeRequest) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method Upgrade not implemented")
@@ -532,7 +552,7 @@ func _MachineService_Shutdown_Handler(srv interface{}, ctx context.Context, dec 
 }
 
 func _MachineService_Reset_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ResetRequest)
+	in := new(Empty)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -544,7 +564,25 @@ func _MachineService_Reset_Handler(srv interface{}, ctx context.Context, dec fun
 		FullMethod: MachineService_Reset_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MachineServiceServer).Reset(ctx, req.(*ResetRequest))
+		return srv.(MachineServiceServer).Reset(ctx, req.(*Empty))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MachineService_ResetKeepIdentity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Empty)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).ResetKeepIdentity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_ResetKeepIdentity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).ResetKeepIdentity(ctx, req.(*Empty))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -755,6 +793,10 @@ var MachineService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Reset",
 			Handler:    _MachineService_Reset_Handler,
+		},
+		{
+			MethodName: "ResetKeepIdentity",
+			Handler:    _MachineService_ResetKeepIdentity_Handler,
 		},
 		{
 			MethodName: "Upgrade",

@@ -183,7 +183,8 @@ func copyAhead(w io.Writer, r io.Reader) error {
 		empty <- p.data[:cap(p.data)]
 	}
 	close(stop)
-	<-ended                                          // r is the caller's again
+	// From here on r is the caller's again.
+	<-ended
 	if err == io.EOF || err == io.ErrUnexpectedEOF { // of the file, not of the bundle
 		return nil
 	}
