@@ -288,6 +288,12 @@ func checkResources(t *testing.T, m *machine) {
 func checkKinds(t *testing.T, m *machine) {
 	t.Helper()
 	m.settled(t)
+	// The slots are looked at once STATE is there, beside everything else.
+	for deadline := time.Now().Add(patience); len(m.get(t, "SlotStatus")) < 2; time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the node does not tell of its slots")
+		}
+	}
 	disk := "/dev/vda"
 	if m.node.Board.Name == "rpi-3a-plus" {
 		disk = "/dev/mmcblk0"
