@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
-	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -109,22 +108,9 @@ func kindNames() string {
 }
 
 func (s *service) Reboot(ctx context.Context, _ *machinepb.Empty) (*machinepb.Empty, error) {
-	return s.end(ctx, s.node.Reboot)
+	return do(ctx, s.node.Reboot)
 }
 
 func (s *service) Shutdown(ctx context.Context, _ *machinepb.Empty) (*machinepb.Empty, error) {
-	return s.end(ctx, s.node.Shutdown)
-}
-
-func (s *service) end(ctx context.Context, ask func(by string) error) (*machinepb.Empty, error) {
-	_, name, err := caller(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := ask(name); errors.Is(err, ErrBusy) || errors.Is(err, ErrNoRuntime) {
-		return nil, status.Error(codes.FailedPrecondition, err.Error())
-	} else if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	return &machinepb.Empty{}, nil
+	return do(ctx, s.node.Shutdown)
 }

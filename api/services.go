@@ -125,7 +125,7 @@ func serviceNames(all []*machinepb.ServiceInfo) string {
 }
 
 func (s *service) ResetRuntime(ctx context.Context, _ *machinepb.Empty) (*machinepb.Empty, error) {
-	return s.end(ctx, s.node.ResetRuntime)
+	return do(ctx, s.node.ResetRuntime)
 }
 
 // Logs costs a client's share of memory, however much a service writes: what

@@ -73,7 +73,7 @@ func failed(err error) error {
 		return nil
 	case errors.As(err, &f) && f.Cause == BadInput:
 		return status.Error(codes.InvalidArgument, err.Error())
-	case errors.As(err, &f) && f.Cause == NotNow, errors.Is(err, ErrBusy):
+	case errors.As(err, &f) && f.Cause == NotNow, errors.Is(err, ErrBusy), errors.Is(err, ErrNoRuntime):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()

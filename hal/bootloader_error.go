@@ -20,21 +20,26 @@ func (e *BootError) Error() string {
 
 func (e *BootError) Unwrap() error { return e.Err }
 
-// bootError wraps an error that is not nil.
-func bootError(doing string, err error) error {
+// WrapBoot says what was tried when err came; nil for none.
+func WrapBoot(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &BootError{Doing: doing, Err: err}
 }
 
+// RefuseBoot is a BootError of what is not done, and why: ErrInvalid.
+func RefuseBoot(doing, why string) error {
+	return &BootError{Doing: doing, Why: why, Err: ErrInvalid}
+}
+
 // WithBootFiles unlocks files for the time of do, and locks them again however
 // it ended.
 func WithBootFiles(files BootFiles, do func() error) error {
 	if err := files.Unlock(); err != nil {
-		return bootError("make the boot partition writable", err)
+		return WrapBoot("make the boot partition writable", err)
 	}
-	return errors.Join(do(), bootError("make the boot partition read-only", files.Lock()))
+	return errors.Join(do(), WrapBoot("make the boot partition read-only", files.Lock()))
 }
 
 // OtherSlot returns the slot that slot is not; empty for what is none.
@@ -54,4 +59,12 @@ func CheckSlot(doing, slot string) error {
 		return &BootError{Doing: doing, Why: `the slot is "` + slot + `"; it has to be A or B`, Err: ErrInvalid}
 	}
 	return nil
+}
+
+// CheckSlots refuses two names of which one is not that of a slot.
+func CheckSlots(doing, running, slot string) error {
+	if err := CheckSlot(doing, running); err != nil {
+		return err
+	}
+	return CheckSlot(doing, slot)
 }

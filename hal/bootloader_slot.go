@@ -16,7 +16,7 @@ func ReadSlot(files BootFiles, slot string) (m SlotManifest, why string, err err
 	case errors.Is(err, ErrInvalid):
 		return SlotManifest{}, "its " + SlotManifestName + " is too large", nil
 	case err != nil:
-		return SlotManifest{}, "", bootError("read the manifest of slot "+slot, err)
+		return SlotManifest{}, "", WrapBoot("read the manifest of slot "+slot, err)
 	}
 	if m, err = ParseSlotManifest(text); err != nil {
 		return SlotManifest{}, "its " + SlotManifestName + " is damaged", nil
@@ -44,7 +44,7 @@ func listSlot(files BootFiles, slot, dir string, to []SlotFile) ([]SlotFile, err
 		return to, nil
 	}
 	if err != nil {
-		return nil, bootError("list "+slot+"/"+dir, err)
+		return nil, WrapBoot("list "+slot+"/"+dir, err)
 	}
 	for _, e := range entries {
 		if !e.Dir {
@@ -82,12 +82,12 @@ func EmptySlot(files BootFiles, slot string) error {
 	marker := slot + "/" + SlotManifestName
 	err := files.Overwrite(marker, 0, []byte("-"))
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInvalid) {
-		return bootError("remove the marker of slot "+slot, err)
+		return WrapBoot("remove the marker of slot "+slot, err)
 	}
 	if err := files.Remove(marker); err != nil {
-		return bootError("remove the marker of slot "+slot, err)
+		return WrapBoot("remove the marker of slot "+slot, err)
 	}
-	return bootError("empty slot "+slot, files.Remove(slot))
+	return WrapBoot("empty slot "+slot, files.Remove(slot))
 }
 
 // markSlot makes a slot whole. The manifest has several sectors, of which a cut
@@ -99,7 +99,7 @@ func markSlot(files BootFiles, slot string, m SlotManifest) error {
 		return err
 	}
 	if err := files.Overwrite(marker, 0, []byte(text[:1])); err != nil {
-		return bootError("mark slot "+slot+" as whole", err)
+		return WrapBoot("mark slot "+slot+" as whole", err)
 	}
 	return CompareBootFile(files, marker, text)
 }
@@ -110,14 +110,14 @@ func PutBootFile(files BootFiles, path, text string) error {
 	doing := "write " + path
 	w, err := files.Create(path, int64(len(text)))
 	if err != nil {
-		return bootError(doing, err)
+		return WrapBoot(doing, err)
 	}
 	_, err = w.Write([]byte(text))
 	if err = errors.Join(err, w.Close()); err != nil {
-		return bootError(doing, err)
+		return WrapBoot(doing, err)
 	}
 	if err := files.Flush(); err != nil {
-		return bootError(doing, err)
+		return WrapBoot(doing, err)
 	}
 	return CompareBootFile(files, path, text)
 }
@@ -130,14 +130,14 @@ func CompareBootFile(files BootFiles, path, text string) error {
 	doing := "read back " + path
 	// For its dropping of what is in memory: the next read is from the disk.
 	if _, err := files.Hash(path); err != nil {
-		return bootError(doing, err)
+		return WrapBoot(doing, err)
 	}
 	got, err := files.Read(path)
 	if err != nil {
-		return bootError(doing, err)
+		return WrapBoot(doing, err)
 	}
 	if string(got) != text {
-		return bootError(doing, ErrReadBack)
+		return WrapBoot(doing, ErrReadBack)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func CheckSlotContent(files BootFiles, slot string, content SlotContent, reserve
 	if why := content.wrong(append(reserved, SlotManifestName, CommandLineName)); why != "" {
 		return &BootError{Doing: doing, Why: why, Err: ErrInvalid}
 	}
-	return bootError(doing, checkSpace(files, slot, content))
+	return WrapBoot(doing, checkSpace(files, slot, content))
 }
 
 // NewSlotStage empties slot and returns a writer for its new content, which was
@@ -117,7 +117,7 @@ func (s *SlotStage) Create(path string) (BootWriter, error) {
 		}
 		w, err := s.files.Create(s.slot+"/"+path, f.Size)
 		if err != nil {
-			return nil, bootError(doing, err)
+			return nil, WrapBoot(doing, err)
 		}
 		s.written[i] = true
 		s.open = &stagedFile{stage: s, to: w, doing: doing, index: i, left: f.Size}
@@ -142,7 +142,7 @@ func (f *stagedFile) Write(data []byte) (int, error) {
 	}
 	n, err := f.to.Write(data)
 	f.left -= int64(n)
-	return n, bootError(f.doing, err)
+	return n, WrapBoot(f.doing, err)
 }
 
 // Close implements BootWriter. After an error the file may be created again.
@@ -151,7 +151,7 @@ func (f *stagedFile) Close() error {
 		return &BootError{Doing: f.doing, Why: "it is closed already", Err: ErrInvalid}
 	}
 	f.stage.open = nil
-	err := bootError(f.doing, f.to.Close())
+	err := WrapBoot(f.doing, f.to.Close())
 	if err == nil && f.left != 0 {
 		err = &BootError{Doing: f.doing, Why: strconv.FormatInt(f.left, 10) + " bytes of it are missing", Err: ErrInvalid}
 	}
@@ -168,7 +168,7 @@ func (s *SlotStage) Finish() error {
 		return errors.Join(err, s.Abort())
 	}
 	s.ended = true
-	return bootError("make the boot partition read-only", s.files.Lock())
+	return WrapBoot("make the boot partition read-only", s.files.Lock())
 }
 
 func (s *SlotStage) finish() error {
@@ -182,13 +182,13 @@ func (s *SlotStage) finish() error {
 		return err
 	}
 	if err := s.files.Flush(); err != nil {
-		return bootError("flush slot "+s.slot, err)
+		return WrapBoot("flush slot "+s.slot, err)
 	}
 	for _, f := range s.content.Files {
 		doing := "read back " + s.slot + "/" + f.Path
 		sum, err := s.files.Hash(s.slot + "/" + f.Path)
 		if err != nil {
-			return bootError(doing, err)
+			return WrapBoot(doing, err)
 		}
 		if sum != f.SHA256 {
 			return &BootError{Doing: doing, Why: "its SHA-256 is " + hexadecimal(sum) + ", want " + hexadecimal(f.SHA256), Err: ErrReadBack}
@@ -196,7 +196,7 @@ func (s *SlotStage) finish() error {
 	}
 	sum, err := s.files.Hash(s.slot + "/" + CommandLineName)
 	if err != nil {
-		return bootError("read back "+s.slot+"/"+CommandLineName, err)
+		return WrapBoot("read back "+s.slot+"/"+CommandLineName, err)
 	}
 	m := SlotManifest{Version: s.content.Version, Board: s.content.Board}
 	m.Files = append(append(m.Files, s.content.Files...), SlotFile{Path: CommandLineName, Size: int64(len(line)), SHA256: sum})
@@ -215,7 +215,7 @@ func (s *SlotStage) Abort() error {
 		s.open = nil
 	}
 	err := EmptySlot(s.files, s.slot)
-	return errors.Join(closed, err, bootError("make the boot partition read-only", s.files.Lock()))
+	return errors.Join(closed, err, WrapBoot("make the boot partition read-only", s.files.Lock()))
 }
 
 var _ SlotWriter = (*SlotStage)(nil)

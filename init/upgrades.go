@@ -116,7 +116,7 @@ func (n *node) followUpgrades(now int64) int64 {
 			continue // not read yet
 		}
 		status := resource.SlotStatus{
-			Slot: slot.Name, Version: slot.Version, State: slot.State.String(), Tries: int64(slot.Tries),
+			Slot: slot.Name, Version: slot.Version, Tries: int64(slot.Tries),
 			Running: slot.Name == m.Slot, Default: slot.Name == b.Default,
 		}
 		status.State, status.LastBoot, status.Reason = m.Told(slot)
@@ -228,30 +228,29 @@ func fetchClient() *http.Client {
 
 // TryStaged is a part of api.Upgrades.
 func (n *node) TryStaged(by string) error {
-	m, err := n.manager()
-	if err != nil {
-		return err
-	}
-	n.log.Printf("upgrade", "Asked by %s for what is staged.", by)
-	return classed(m.TryStaged())
+	return n.onSlots(func(m *upgrade.Manager) error {
+		n.log.Printf("upgrade", "Asked by %s for what is staged.", by)
+		return m.TryStaged()
+	})
 }
 
 // CommitUpgrade is a part of api.Upgrades.
 func (n *node) CommitUpgrade(by string) error {
-	m, err := n.manager()
-	if err != nil {
-		return err
-	}
-	return classed(m.Commit(by))
+	return n.onSlots(func(m *upgrade.Manager) error { return m.Commit(by) })
 }
 
 // Rollback is a part of api.Upgrades.
 func (n *node) Rollback(by string) error {
+	return n.onSlots(func(m *upgrade.Manager) error { return m.Rollback(by) })
+}
+
+// onSlots has the manager of the slots do something.
+func (n *node) onSlots(do func(*upgrade.Manager) error) error {
 	m, err := n.manager()
 	if err != nil {
 		return err
 	}
-	return classed(m.Rollback(by))
+	return classed(do(m))
 }
 
 // stopUpgrade ends an upgrade that is under way: the machine goes down. What it

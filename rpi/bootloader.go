@@ -41,11 +41,11 @@ const (
 // slot returns what config.txt names, which has to be A or B, and its text.
 func (b *Bootloader) slot() (name string, at int, text []byte, err error) {
 	if text, err = b.Files.Read(ConfigFile); err != nil {
-		return "", 0, nil, wrap("read "+ConfigFile, err)
+		return "", 0, nil, hal.WrapBoot("read "+ConfigFile, err)
 	}
 	s, err := FindSlot(text)
 	if err != nil {
-		return "", 0, nil, wrap("find the slot in "+ConfigFile, err)
+		return "", 0, nil, hal.WrapBoot("find the slot in "+ConfigFile, err)
 	}
 	name = string(rune(s.Letter))
 	return name, s.Offset, text, hal.CheckSlot("find the slot in "+ConfigFile, name)
@@ -61,7 +61,7 @@ func (b *Bootloader) tried() (name string, there bool, err error) {
 	case errors.Is(err, hal.ErrInvalid): // too large to be ours
 		return "", true, nil
 	case err != nil:
-		return "", false, wrap("read "+TrybootFile, err)
+		return "", false, hal.WrapBoot("read "+TrybootFile, err)
 	}
 	s, err := FindSlot(text)
 	if err != nil || hal.OtherSlot(string(rune(s.Letter))) == "" {
@@ -77,7 +77,7 @@ func (b *Bootloader) status(slot string) (string, error) {
 	case errors.Is(err, hal.ErrNotFound):
 		return "", nil
 	case err != nil:
-		return "", wrap("read the status of slot "+slot, err)
+		return "", hal.WrapBoot("read the status of slot "+slot, err)
 	case string(text) == failed:
 		return failed, nil
 	}
@@ -92,7 +92,7 @@ func (b *Bootloader) setStatus(slot, status string) error {
 	case err == nil && string(old) == status:
 		return nil
 	case err == nil && len(old) == len(status):
-		return wrap("write "+path, b.Files.Overwrite(path, 0, []byte(status)))
+		return hal.WrapBoot("write "+path, b.Files.Overwrite(path, 0, []byte(status)))
 	}
 	return hal.PutBootFile(b.Files, path, status)
 }
@@ -104,7 +104,7 @@ func (b *Bootloader) flip(slot string) error {
 		return err
 	}
 	if err := b.Files.Overwrite(ConfigFile, int64(at), []byte(slot)); err != nil {
-		return wrap("make slot "+slot+" the default in "+ConfigFile, err)
+		return hal.WrapBoot("make slot "+slot+" the default in "+ConfigFile, err)
 	}
 	text[at] = slot[0]
 	return hal.CompareBootFile(b.Files, ConfigFile, string(text))
@@ -114,17 +114,17 @@ func (b *Bootloader) flip(slot string) error {
 func (b *Bootloader) whole(doing, slot string) error {
 	m, why, err := hal.ReadSlot(b.Files, slot)
 	if err != nil {
-		return wrap(doing, err)
+		return hal.WrapBoot(doing, err)
 	}
 	if why == "" {
 		_, _, text, err := b.slot()
 		if err != nil {
-			return wrap(doing, err)
+			return hal.WrapBoot(doing, err)
 		}
 		why = missing(m.Holds, text)
 	}
 	if why != "" {
-		return refuse(doing, "slot "+slot+" is not whole: "+why)
+		return hal.RefuseBoot(doing, "slot "+slot+" is not whole: "+why)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (b *Bootloader) Try(running, slot string) (restartArgument string, err erro
 		// Made anew each time, so that lines the user has changed in config.txt
 		// hold for the trial too.
 		if err := b.Files.Remove(TrybootFile); err != nil {
-			return wrap("remove "+TrybootFile, err)
+			return hal.WrapBoot("remove "+TrybootFile, err)
 		}
 		if b.Strategy == FlipFirst {
 			return b.flip(slot)
@@ -156,11 +156,11 @@ func (b *Bootloader) Try(running, slot string) (restartArgument string, err erro
 }
 
 func (b *Bootloader) canTry(doing, running, slot string) error {
-	if err := checkPair(doing, running, slot); err != nil {
+	if err := hal.CheckSlots(doing, running, slot); err != nil {
 		return err
 	}
 	if running == slot {
-		return refuse(doing, "it runs already; stage the other slot and try that")
+		return hal.RefuseBoot(doing, "it runs already; stage the other slot and try that")
 	}
 	if err := b.settled(doing, running); err != nil {
 		return err
@@ -189,10 +189,10 @@ func (b *Bootloader) writeTryboot(slot string) error {
 func (b *Bootloader) settled(doing, running string) error {
 	named, _, _, err := b.slot()
 	if err != nil {
-		return wrap(doing, err)
+		return hal.WrapBoot(doing, err)
 	}
 	if named != running {
-		return refuse(doing, "slot "+running+" runs and "+ConfigFile+" names slot "+named+
+		return hal.RefuseBoot(doing, "slot "+running+" runs and "+ConfigFile+" names slot "+named+
 			"; commit or roll back first, so that the default is the slot that runs")
 	}
 	status, err := b.status(running)
@@ -200,7 +200,7 @@ func (b *Bootloader) settled(doing, running string) error {
 		return err
 	}
 	if status == staged {
-		return refuse(doing, "slot "+running+" runs on trial; commit it or roll back first")
+		return hal.RefuseBoot(doing, "slot "+running+" runs on trial; commit it or roll back first")
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (b *Bootloader) Stage(running string, content hal.SlotContent) (hal.SlotWri
 		return nil, err
 	}
 	if err := b.Files.Unlock(); err != nil {
-		return nil, wrap(doing, err)
+		return nil, hal.WrapBoot(doing, err)
 	}
 	w, err := b.stage(slot, content)
 	if err != nil {
@@ -233,7 +233,7 @@ func (b *Bootloader) Stage(running string, content hal.SlotContent) (hal.SlotWri
 
 func (b *Bootloader) stage(slot string, content hal.SlotContent) (hal.SlotWriter, error) {
 	if err := b.Files.Remove(TrybootFile); err != nil {
-		return nil, wrap("remove "+TrybootFile, err)
+		return nil, hal.WrapBoot("remove "+TrybootFile, err)
 	}
 	w, err := hal.NewSlotStage(b.Files, slot, content)
 	if err != nil {
@@ -263,20 +263,20 @@ func (b *Bootloader) Commit(slot string) error {
 // that the slot which config.txt names was committed, and is on no trial.
 func (b *Bootloader) committed(slot string) error {
 	if err := b.Files.Remove(slot + "/" + statusFile); err != nil {
-		return wrap("remove the status of slot "+slot, err)
+		return hal.WrapBoot("remove the status of slot "+slot, err)
 	}
-	return wrap("remove "+TrybootFile, b.Files.Remove(TrybootFile))
+	return hal.WrapBoot("remove "+TrybootFile, b.Files.Remove(TrybootFile))
 }
 
 // Abandon implements hal.Bootloader.
 func (b *Bootloader) Abandon(running, slot string) error {
 	doing := "abandon slot " + slot
-	if err := checkPair(doing, running, slot); err != nil {
+	if err := hal.CheckSlots(doing, running, slot); err != nil {
 		return err
 	}
 	named, _, _, err := b.slot()
 	if err != nil {
-		return wrap(doing, err)
+		return hal.WrapBoot(doing, err)
 	}
 	if named == slot {
 		if err := b.whole(doing, hal.OtherSlot(slot)); err != nil {
@@ -285,7 +285,7 @@ func (b *Bootloader) Abandon(running, slot string) error {
 	}
 	tried, _, err := b.tried()
 	if err != nil {
-		return wrap(doing, err)
+		return hal.WrapBoot(doing, err)
 	}
 	return hal.WithBootFiles(b.Files, func() error {
 		if named == slot && tried == slot {
@@ -321,7 +321,7 @@ func (b *Bootloader) ended(slot string) error {
 			return err
 		}
 	}
-	return wrap("remove "+TrybootFile, b.Files.Remove(TrybootFile))
+	return hal.WrapBoot("remove "+TrybootFile, b.Files.Remove(TrybootFile))
 }
 
 var _ hal.Bootloader = (*Bootloader)(nil)

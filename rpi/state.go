@@ -105,11 +105,11 @@ func (b *Bootloader) Recover(running string) error {
 	}
 	tried, there, err := b.tried()
 	if err != nil || !there {
-		return wrap(doing, err)
+		return hal.WrapBoot(doing, err)
 	}
 	named, _, _, err := b.slot()
 	if err != nil {
-		return wrap(doing, err)
+		return hal.WrapBoot(doing, err)
 	}
 	if tried == running && named != running {
 		return nil // the trial is under way
@@ -117,7 +117,7 @@ func (b *Bootloader) Recover(running string) error {
 	return hal.WithBootFiles(b.Files, func() error {
 		switch tried {
 		case "":
-			return wrap("remove the damaged "+TrybootFile, b.Files.Remove(TrybootFile))
+			return hal.WrapBoot("remove the damaged "+TrybootFile, b.Files.Remove(TrybootFile))
 		case named:
 			return b.committed(named)
 		}
@@ -164,7 +164,7 @@ func needsTree(config []byte) bool {
 func (b *Bootloader) fits(doing string, content hal.SlotContent) error {
 	_, _, config, err := b.slot()
 	if err != nil {
-		return wrap(doing, err)
+		return hal.WrapBoot(doing, err)
 	}
 	tree := false
 	for _, f := range content.Files {
@@ -175,25 +175,7 @@ func (b *Bootloader) fits(doing string, content hal.SlotContent) error {
 		why = "it has no device tree (*.dtb)"
 	}
 	if why != "" {
-		return refuse(doing, "the content would not boot: "+why)
+		return hal.RefuseBoot(doing, "the content would not boot: "+why)
 	}
 	return nil
-}
-
-func checkPair(doing, running, slot string) error {
-	if err := hal.CheckSlot(doing, running); err != nil {
-		return err
-	}
-	return hal.CheckSlot(doing, slot)
-}
-
-func refuse(doing, why string) error {
-	return &hal.BootError{Doing: doing, Why: why, Err: hal.ErrInvalid}
-}
-
-func wrap(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &hal.BootError{Doing: doing, Err: err}
 }

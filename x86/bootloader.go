@@ -53,7 +53,7 @@ func (b *Bootloader) whole(slot string) (m hal.SlotManifest, why string, err err
 func (b *Bootloader) needWhole(doing, slot string) error {
 	_, why, err := b.whole(slot)
 	if err == nil && why != "" {
-		err = refuse(doing, "slot "+slot+" is not whole: "+why)
+		err = hal.RefuseBoot(doing, "slot "+slot+" is not whole: "+why)
 	}
 	return err
 }
@@ -67,7 +67,7 @@ func (b *Bootloader) pinned() (string, error) {
 	}
 	text, err := b.Files.Read(LoaderFile)
 	if err != nil && !errors.Is(err, hal.ErrNotFound) {
-		return "", wrap("read "+LoaderFile, err)
+		return "", hal.WrapBoot("read "+LoaderFile, err)
 	}
 	if pin := FindDefault(text); !strings.EqualFold(pin, DefaultPattern) {
 		return pin, nil
@@ -83,7 +83,7 @@ func (b *Bootloader) Stage(running string, content hal.SlotContent) (hal.SlotWri
 		return nil, err
 	}
 	if why := missing(hal.SlotManifest{Files: content.Files}); why != "" {
-		return nil, refuse(doing, "the content would not boot: "+why)
+		return nil, hal.RefuseBoot(doing, "the content would not boot: "+why)
 	}
 	if err := hal.CheckSlotContent(b.Files, slot, content); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (b *Bootloader) Stage(running string, content hal.SlotContent) (hal.SlotWri
 		return nil, err
 	}
 	if err := b.Files.Unlock(); err != nil {
-		return nil, wrap(doing, err)
+		return nil, hal.WrapBoot(doing, err)
 	}
 	w, err := b.stage(slot, content, append(of(list, slot, nil), of(damaged, slot, nil)...))
 	if err != nil {
@@ -121,7 +121,7 @@ func (b *Bootloader) stage(slot string, content hal.SlotContent, entries []entry
 // one does not boot.
 func (b *Bootloader) canFallBack(doing, running string, list []entry) error {
 	if len(of(list, running, entry.good)) == 0 {
-		return refuse(doing, "slot "+running+", which runs, has no entry without a counter in "+Entries+
+		return hal.RefuseBoot(doing, "slot "+running+", which runs, has no entry without a counter in "+Entries+
 			"; commit it first, so that there is something to fall back to")
 	}
 	return nil
@@ -130,11 +130,11 @@ func (b *Bootloader) canFallBack(doing, running string, list []entry) error {
 // Try implements hal.Bootloader. No argument is needed: the loader counts.
 func (b *Bootloader) Try(running, slot string) (restartArgument string, err error) {
 	doing := "try slot " + slot
-	if err := checkPair(doing, running, slot); err != nil {
+	if err := hal.CheckSlots(doing, running, slot); err != nil {
 		return "", err
 	}
 	if running == slot {
-		return "", refuse(doing, "it runs already; stage the other slot and try that")
+		return "", hal.RefuseBoot(doing, "it runs already; stage the other slot and try that")
 	}
 	list, damaged, err := b.entries()
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *Bootloader) Try(running, slot string) (restartArgument string, err erro
 		return "", err
 	}
 	if pin != "" {
-		return "", refuse(doing, "the loader is set to boot "+pin+" and would not try another; remove that default, or set default "+DefaultPattern+" in "+LoaderFile)
+		return "", hal.RefuseBoot(doing, "the loader is set to boot "+pin+" and would not try another; remove that default, or set default "+DefaultPattern+" in "+LoaderFile)
 	}
 	return "", hal.WithBootFiles(b.Files, func() error {
 		if err := b.remove(append(of(list, slot, nil), of(damaged, slot, nil)...)); err != nil {
@@ -205,7 +205,7 @@ func (b *Bootloader) makeGood(slot string) error {
 // Abandon implements hal.Bootloader.
 func (b *Bootloader) Abandon(running, slot string) error {
 	doing := "abandon slot " + slot
-	if err := checkPair(doing, running, slot); err != nil {
+	if err := hal.CheckSlots(doing, running, slot); err != nil {
 		return err
 	}
 	other := hal.OtherSlot(slot)
@@ -230,24 +230,6 @@ func (b *Bootloader) Abandon(running, slot string) error {
 		}
 		return nil
 	})
-}
-
-func checkPair(doing, running, slot string) error {
-	if err := hal.CheckSlot(doing, running); err != nil {
-		return err
-	}
-	return hal.CheckSlot(doing, slot)
-}
-
-func refuse(doing, why string) error {
-	return &hal.BootError{Doing: doing, Why: why, Err: hal.ErrInvalid}
-}
-
-func wrap(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &hal.BootError{Doing: doing, Err: err}
 }
 
 var _ hal.Bootloader = (*Bootloader)(nil)

@@ -28,7 +28,7 @@ func (e entry) trying() bool { return e.Enabled && e.Counted && e.Left > 0 }
 func (b *Bootloader) entries() (list []entry, damaged []entry, err error) {
 	files, err := b.Files.List(Entries)
 	if err != nil && !errors.Is(err, hal.ErrNotFound) {
-		return nil, nil, wrap("list "+Entries, err)
+		return nil, nil, hal.WrapBoot("list "+Entries, err)
 	}
 	for _, f := range files {
 		name, nameErr := ParseEntryName(strings.ToLower(f.Name))
@@ -39,7 +39,7 @@ func (b *Bootloader) entries() (list []entry, damaged []entry, err error) {
 		e := entry{EntryName: name, path: Entries + "/" + f.Name, slot: slot}
 		text, err := b.Files.Read(e.path)
 		if err != nil && !errors.Is(err, hal.ErrInvalid) {
-			return nil, nil, wrap("read "+e.path, err)
+			return nil, nil, hal.WrapBoot("read "+e.path, err)
 		}
 		e.text = string(text)
 		if e.EntryText, err = ParseEntry(text); err != nil {
@@ -106,7 +106,7 @@ func next(list []entry) int {
 // change overwrites a part of an entry's first sector, and compares.
 func (b *Bootloader) change(e entry, at int, with string) error {
 	if err := b.Files.Overwrite(e.path, int64(at), []byte(with)); err != nil {
-		return wrap("change "+e.path, err)
+		return hal.WrapBoot("change "+e.path, err)
 	}
 	return hal.CompareBootFile(b.Files, e.path, e.text[:at]+with+e.text[at+len(with):])
 }
@@ -132,7 +132,7 @@ func (b *Bootloader) remove(list []entry) error {
 			}
 		}
 		if err := b.Files.Remove(e.path); err != nil {
-			return wrap("remove "+e.path, err)
+			return hal.WrapBoot("remove "+e.path, err)
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func (b *Bootloader) remove(list []entry) error {
 // be there.
 func (b *Bootloader) write(name EntryName, slot string, generation int) error {
 	if generation > lastGeneration {
-		return refuse("write an entry for slot "+slot, "the generations are used up; write a new image to the disk")
+		return hal.RefuseBoot("write an entry for slot "+slot, "the generations are used up; write a new image to the disk")
 	}
 	m, _, err := hal.ReadSlot(b.Files, slot)
 	if err != nil {
@@ -152,12 +152,12 @@ func (b *Bootloader) write(name EntryName, slot string, generation int) error {
 	}
 	line, err := b.Files.Read(slot + "/" + hal.CommandLineName)
 	if err != nil {
-		return wrap("read the command line of slot "+slot, err)
+		return hal.WrapBoot("read the command line of slot "+slot, err)
 	}
 	text := Entry(slot, generation, m.Version, strings.TrimSpace(string(line)))
 	e := entry{path: Entries + "/" + name.String(), text: "#" + text[1:]}
 	if e.EntryText, err = ParseEntry([]byte(e.text)); err != nil {
-		return wrap("write "+e.path, err)
+		return hal.WrapBoot("write "+e.path, err)
 	}
 	if err := hal.PutBootFile(b.Files, e.path, e.text); err != nil {
 		return err

@@ -51,16 +51,25 @@ func (c *Client) control(ctx context.Context, op, id string, wait time.Duration,
 	return info, refineService(err)
 }
 
-// refineService takes the node's own words for what it says of a service.
-func refineService(err error) error {
+// answer returns the error of a call, and what the node itself has answered; nil
+// for an error that is none of it.
+func answer(err error) (*Error, *status.Status) {
 	// The status itself: status.Convert puts the words of what wraps it before its
 	// own, as explain's time-outs are wrapped.
 	var e *Error
 	var node interface{ GRPCStatus() *status.Status }
 	if !errors.As(err, &e) || !errors.As(e.Err, &node) {
+		return nil, nil
+	}
+	return e, node.GRPCStatus()
+}
+
+// refineService takes the node's own words for what it says of a service.
+func refineService(err error) error {
+	e, st := answer(err)
+	if e == nil {
 		return err
 	}
-	st := node.GRPCStatus()
 	switch said := clean(st.Message()); {
 	case st.Code() == codes.NotFound:
 		e.Cause, e.Message = ErrUnknownService, said

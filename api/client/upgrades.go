@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"machined/api/machinepb"
 )
@@ -19,12 +18,11 @@ const ErrRefused = Cause("refused by the node")
 // refineRefusal takes the node's own words for why it does not take a bundle or a
 // config, or not now.
 func refineRefusal(err error) error {
-	var e *Error
-	var node interface{ GRPCStatus() *status.Status }
-	if !errors.As(err, &e) || !errors.As(e.Err, &node) {
+	e, st := answer(err)
+	if e == nil {
 		return err
 	}
-	switch st := node.GRPCStatus(); st.Code() {
+	switch st.Code() {
 	case codes.InvalidArgument:
 		e.Cause, e.Message = ErrRefused, lines(st.Message())
 	case codes.FailedPrecondition:

@@ -50,7 +50,7 @@ func (m *Manager) Boot(last string) error {
 func (m *Manager) begin(r record, b hal.BootState) error {
 	if r.To != m.Slot || r.Phase != Trying {
 		// STATE is not there, or is a new one.
-		r = record{From: other(m.Slot), To: m.Slot, FromVersion: slot(b, other(m.Slot)).Version}
+		r = record{From: hal.OtherSlot(m.Slot), To: m.Slot, FromVersion: slot(b, hal.OtherSlot(m.Slot)).Version}
 	}
 	r.Phase, r.ToVersion = Trying, m.versionOf(b)
 	if r.Boot != m.BootID {

@@ -38,13 +38,15 @@ func (m *Manager) Install(ctx context.Context, r io.Reader, o Options) error {
 		return err
 	}
 	defer m.release()
-	m.edit(func() { m.status = Status{Phase: Receiving, Slot: other(m.Slot), FromVersion: m.versionOf(m.boot)} })
+	m.edit(func() {
+		m.status = Status{Phase: Receiving, Slot: hal.OtherSlot(m.Slot), FromVersion: m.versionOf(m.boot)}
+	})
 	rec, err := m.stage(ctx, r, o)
 	if err == nil && !o.Stage {
 		err = m.try(rec)
 	}
 	if err != nil {
-		err = fmt.Errorf("upgrade slot %s: %w", other(m.Slot), refused(err))
+		err = fmt.Errorf("upgrade slot %s: %w", hal.OtherSlot(m.Slot), refused(err))
 		m.edit(func() { m.status.Phase, m.status.Message = Failed, err.Error() })
 		m.Say("%v.", err)
 	}
@@ -70,12 +72,12 @@ func (m *Manager) stage(ctx context.Context, r io.Reader, o Options) (record, er
 	}
 	content, total := b.Content(), b.Manifest().Size()
 	m.edit(func() { m.status.ToVersion, m.status.Total = content.Version, total })
-	m.Say("Writing version %s to slot %s, %d MiB.", content.Version, other(m.Slot), total>>20)
+	m.Say("Writing version %s to slot %s, %d MiB.", content.Version, hal.OtherSlot(m.Slot), total>>20)
 	w, err := m.Bootloader.Stage(m.Slot, content)
 	if err != nil {
 		return record{}, err
 	}
-	rec := record{Phase: Staged, From: m.Slot, To: other(m.Slot), FromVersion: m.from(), ToVersion: content.Version, Manual: o.Manual}
+	rec := record{Phase: Staged, From: m.Slot, To: hal.OtherSlot(m.Slot), FromVersion: m.from(), ToVersion: content.Version, Manual: o.Manual}
 	err = m.write(b, w)
 	if got := hex.EncodeToString(sum.Sum(nil)); err == nil && o.SHA256 != "" && !strings.EqualFold(got, o.SHA256) {
 		err = fmt.Errorf("%w: its SHA-256 is %s, and not %s as was said", ErrRefused, got, o.SHA256)

@@ -119,13 +119,6 @@ func (m *Manager) Snapshot() (Status, hal.BootState, uint64) {
 	return m.status, m.boot, m.version
 }
 
-// Version moves whenever Snapshot has something new.
-func (m *Manager) Version() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.version
-}
-
 // OnTrial reports whether the running system is not proven yet.
 func (m *Manager) OnTrial() bool {
 	m.mu.Lock()
@@ -189,14 +182,6 @@ func (m *Manager) Told(s hal.Slot) (state, lastBoot, reason string) {
 		lastBoot = r.Boot
 	}
 	return state, lastBoot, r.Message
-}
-
-// other is the slot beside s.
-func other(s string) string {
-	if s == "A" {
-		return "B"
-	}
-	return "A"
 }
 
 // slot returns what is known of a slot.

@@ -3,6 +3,8 @@ package upgrade
 import (
 	"fmt"
 	"time"
+
+	"machined/hal"
 )
 
 // Health is what a trial is judged by. Why says what is missing, "" when nothing
@@ -111,7 +113,7 @@ func (m *Manager) giveUp(why string) error {
 	if err := m.note(r); err != nil {
 		m.Say("%v.", err)
 	}
-	m.Say("Going back to slot %s: %s.", other(m.Slot), why)
+	m.Say("Going back to slot %s: %s.", hal.OtherSlot(m.Slot), why)
 	if err := m.Bootloader.Abandon(m.Slot, m.Slot); err != nil {
 		// The firmware goes back by itself: it tries only so often.
 		m.Say("%v.", err)
@@ -159,7 +161,7 @@ func (m *Manager) Rollback(by string) error {
 	if trial {
 		return m.giveUp("asked for by " + by)
 	}
-	back := slot(b, other(m.Slot))
+	back := slot(b, hal.OtherSlot(m.Slot))
 	if back.Version == "" {
 		return ErrNoFallback
 	}
