@@ -16,7 +16,7 @@ MINUTES ?= 10
 # detector, which would only see the harness.
 BOOT_TESTS := machined/tools/boottest
 # Of these, those with a target of their own.
-LONG_TESTS := ^(TestRuntime|TestUpgradeFaults)$$
+LONG_TESTS := ^(TestRuntime|TestUpgradeFaults|TestUpgradeKexec|TestUpgradeFirmware)$$
 
 .PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test runtime-test upgrade-test crash-test soak footprint bench sim tinygo generate clean
 
@@ -75,7 +75,7 @@ sim: ## whole nodes in simulated time, with all that goes wrong: SEEDS=
 	@$(GO) run ./tools/sim -seeds $(SEEDS)
 
 boot: ## boot tests of all boards, but for what runtime-test takes its time for
-	@echo "boot: TestRuntime is left to \`make runtime-test\`, TestUpgradeFaults to \`make upgrade-test\`, for their length"
+	@echo "boot: TestRuntime is left to \`make runtime-test\`, the faults, kexec and firmware of upgrades to \`make upgrade-test\`, for their length"
 	@GO="$(GO)" tools/boottest/boot.sh -count=1 -timeout 45m -skip '$(LONG_TESTS)' $(BOOT_TESTS)
 
 boot-test: parts build ## boot tests of one board, step by step: BOARD=

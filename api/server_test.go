@@ -98,7 +98,7 @@ func TestEmptyMessages(t *testing.T) {
 		}
 	}
 	if got, want := l.node.Asked(), []string{
-		"commit by laptop", "config of 0 bytes, dry run false, by laptop", "push of 0 bytes {Stage:false ManualCommit:false} by laptop",
+		"commit by laptop", "config of 0 bytes, dry run false, by laptop", "push of 0 bytes {Stage:false ManualCommit:false Kexec:false} by laptop",
 		"reboot by laptop", "reset, identity kept false, by laptop", "reset, identity kept true, by laptop", "rollback by laptop", "runtime reset by laptop", "shutdown by laptop",
 	}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 		t.Errorf("the node was asked for %q; want %q", got, want)

@@ -23,7 +23,7 @@ type Upgrades interface {
 	// restart into it is asked for.
 	Push(ctx context.Context, by string, r io.Reader, o UpgradeOptions) (version, slot string, err error)
 	// TryStaged tries what an upgrade has staged earlier.
-	TryStaged(by string) error
+	TryStaged(by string, kexec bool) error
 	// CommitUpgrade keeps a system that is on trial.
 	CommitUpgrade(by string) error
 	// Rollback restarts into the other slot.
@@ -35,7 +35,7 @@ type Upgrades interface {
 }
 
 // UpgradeOptions are those of machine.proto.
-type UpgradeOptions struct{ Stage, ManualCommit bool }
+type UpgradeOptions struct{ Stage, ManualCommit, Kexec bool }
 
 // Applied says what became of a config.
 type Applied struct {
@@ -82,7 +82,7 @@ func failed(err error) error {
 }
 
 func options(o *machinepb.UpgradeOptions) UpgradeOptions {
-	return UpgradeOptions{Stage: o.GetStage(), ManualCommit: o.GetManualCommit()}
+	return UpgradeOptions{Stage: o.GetStage(), ManualCommit: o.GetManualCommit(), Kexec: o.GetKexec()}
 }
 
 // do runs a call that has no answer but its error.
@@ -99,7 +99,7 @@ func do(ctx context.Context, run func(by string) error) (*machinepb.Empty, error
 
 func (s *service) Upgrade(ctx context.Context, r *machinepb.UpgradeRequest) (*machinepb.Empty, error) {
 	if r.GetOptions().GetStaged() {
-		return do(ctx, s.node.TryStaged)
+		return do(ctx, func(by string) error { return s.node.TryStaged(by, r.GetOptions().GetKexec()) })
 	}
 	if u, err := url.Parse(r.GetUrl()); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, status.Errorf(codes.InvalidArgument, "the URL of the bundle is %q; want http://HOST/FILE or https://HOST/FILE", r.GetUrl())

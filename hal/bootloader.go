@@ -161,6 +161,21 @@ type Bootloader interface {
 	Abandon(running, slot string) error
 }
 
+// TrialProber is of a Bootloader whose trials rest on something that a firmware
+// may ignore: it then boots the old slot, as if the new one had failed at once.
+type TrialProber interface {
+	// ProbeTrial asks the firmware for a trial of the running slot itself, and
+	// returns the argument that Power.Restart needs for it. A firmware that makes
+	// the trial gives the kernel TrialProbeMark.
+	ProbeTrial(running string) (restartArgument string, err error)
+	// FlipFirst has Try do without the firmware from now on.
+	FlipFirst()
+}
+
+// TrialProbeMark is the kernel argument that only a trial asked for by ProbeTrial
+// has.
+const TrialProbeMark = "machined.probe=1"
+
 // SlotWriter writes the files of a slot, one after the other.
 type SlotWriter interface {
 	// Create begins the next file of the content.

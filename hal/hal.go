@@ -24,4 +24,6 @@ const (
 	ErrNoSpace Error = "no space left on device"
 	// ErrInvalid says that the kernel refuses the value, now and later.
 	ErrInvalid Error = "invalid argument"
+	// ErrUnsupported says that this kernel or machine cannot do it.
+	ErrUnsupported Error = "not supported here"
 )

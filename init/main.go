@@ -93,9 +93,12 @@ func (m machine) finish(r request) {
 	for {
 		m.log.Flush(2 * time.Second)
 		var err error
-		if r.end == powerOff {
+		switch {
+		case r.end == powerOff:
 			err = m.power.PowerOff()
-		} else {
+		case r.kexec:
+			err = m.power.StartKernel()
+		default:
 			err = m.power.Restart(r.argument)
 		}
 		m.log.Printf("power", "Trying again: %v.", err)

@@ -128,6 +128,7 @@ type request struct {
 	detail string // what there is to say beside who asked
 	// argument is the restart's for the firmware, see hal.Power.
 	argument string
+	kexec    bool // start the kernel that was loaded
 	reset    resetMode
 }
 

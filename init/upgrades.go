@@ -4,8 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +17,7 @@ import (
 	"machined/api"
 	"machined/board"
 	"machined/hal"
+	"machined/init/bootpart"
 	"machined/init/config"
 	"machined/init/sequence"
 	"machined/init/upgrade"
@@ -45,10 +50,11 @@ func (n *node) startUpgrades() {
 	v := n.Version()
 	m := upgrade.New(upgrade.Drivers{
 		Bootloader: loader, Files: n.files, OnState: n.stateFile, Kick: n.kick, Say: n.say("upgrade"),
-		Reboot: func(reason upgrade.Reason, detail, argument string) error {
-			return n.askFor(request{end: restart, by: "machined", reason: reason, detail: detail, argument: argument})
+		Reboot: func(r upgrade.Restart) error {
+			return n.askFor(request{end: restart, by: "machined", reason: r.Reason, detail: r.Detail, argument: r.Argument, kexec: r.Kexec})
 		},
-	}, upgrade.Facts{Board: n.boot.Board, Slot: n.boot.Slot, Version: v.Version, BootID: v.BootID})
+		Load: n.kernelLoader(), Prober: n.prober(loader),
+	}, n.upgradeFacts(v))
 	m.SetPolicy(n.upgradePolicy())
 	last := n.readEnd(v.BootID)
 	n.upgrades.mu.Lock()
@@ -66,6 +72,48 @@ func (n *node) startUpgrades() {
 	})
 }
 
+// kexecMark tells a system that it was started by kexec.
+const kexecMark = "machined.kexec=1"
+
+// upgradeFacts are about the running system, and how it was started.
+func (n *node) upgradeFacts(v api.Version) upgrade.Facts {
+	f := upgrade.Facts{Board: n.boot.Board, Slot: n.boot.Slot, Version: v.Version, BootID: v.BootID}
+	line, err := os.ReadFile(n.at("/proc/cmdline"))
+	if err != nil {
+		n.log.Printf("upgrade", "%v.", err)
+	}
+	words := strings.Fields(string(line))
+	f.Kexec, f.Probed = slices.Contains(words, kexecMark), slices.Contains(words, hal.TrialProbeMark)
+	return f
+}
+
+// kernelLoader loads the kernel of a slot, nil where this one cannot.
+func (n *node) kernelLoader() func(slot string) error {
+	if b, ok := board.ByName(n.boot.Board); !ok || b.Firmware != board.UEFI {
+		return nil // the firmware of a Pi makes the device tree
+	}
+	if _, err := os.Stat(n.at("/sys/kernel/kexec_loaded")); err != nil {
+		return nil
+	}
+	return func(slot string) error {
+		line, err := n.bootFiles.Read(slot + "/" + hal.CommandLineName)
+		if err != nil {
+			return fmt.Errorf("read the arguments of slot %s: %w", slot, err)
+		}
+		dir := n.at(bootDir + "/" + slot)
+		return n.power.LoadKernel(dir+"/"+x86.KernelFile, dir+"/"+x86.InitramfsFile, strings.TrimSpace(string(line))+" "+kexecMark)
+	}
+}
+
+// prober asks the firmware of a Raspberry Pi what it does, unless the config says.
+func (n *node) prober(loader hal.Bootloader) hal.TrialProber {
+	if n.loaded.Config.Machine.Upgrade.Firmware != config.FirmwareAuto {
+		return nil
+	}
+	p, _ := loader.(hal.TrialProber)
+	return p
+}
+
 // bootloader is that of the board, nil for none.
 func (n *node) bootloader() hal.Bootloader {
 	b, ok := board.ByName(n.boot.Board)
@@ -73,13 +121,35 @@ func (n *node) bootloader() hal.Bootloader {
 		return nil
 	}
 	if b.Firmware == board.UEFI {
-		return &x86.Bootloader{Files: n.bootFiles}
+		return &x86.Bootloader{Files: n.bootFiles, Pin: n.pinnedEntry}
 	}
 	strategy := rpi.Tryboot
 	if n.loaded.Config.Machine.Upgrade.Firmware == config.FirmwareFlipFirst {
 		strategy = rpi.FlipFirst
 	}
 	return &rpi.Bootloader{Files: n.bootFiles, Strategy: strategy}
+}
+
+// pinnedVariable is what `bootctl set-default` sets, and the loader's menu.
+const pinnedVariable = "/sys/firmware/efi/efivars/LoaderEntryDefault-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+
+// pinnedEntry is the entry that the user has set for the loader to boot, "" for
+// none.
+func (n *node) pinnedEntry() string {
+	variable, err := os.ReadFile(n.at(pinnedVariable))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	var entry string
+	if err == nil {
+		entry, err = bootpart.LoaderString(variable)
+	}
+	if err != nil {
+		// Something is set, and a trial may not be what boots.
+		n.log.Printf("upgrade", "The loader's default cannot be read: %v.", err)
+		return "an entry that cannot be read"
+	}
+	return entry
 }
 
 // upgradePolicy is the config's, in the words of the manager.
@@ -123,6 +193,12 @@ func (n *node) followUpgrades(now int64) int64 {
 		n.put(n.store.Slots.Put(n.by, status))
 	}
 	problem := b.Problem
+	switch {
+	case m.Kexec:
+		problem = "" // of a slot that runs though the firmware boots the other
+	case m.Ignored():
+		problem = strings.TrimPrefix(problem+"; the firmware ignores the request for a trial: an upgrade makes the new version the default first", "; ")
+	}
 	if b.Pinned != "" {
 		problem = strings.TrimPrefix(problem+"; the loader's default is pinned to "+b.Pinned, "; ")
 	}
@@ -175,7 +251,8 @@ func classed(err error) error {
 	case errors.Is(err, upgrade.ErrRefused):
 		return &api.Failure{Cause: api.BadInput, Err: err}
 	case errors.Is(err, upgrade.ErrBusy), errors.Is(err, upgrade.ErrTrial), errors.Is(err, upgrade.ErrNoTrial),
-		errors.Is(err, upgrade.ErrNoFallback), errors.Is(err, upgrade.ErrNothingStaged), errors.Is(err, hal.ErrNoSpace):
+		errors.Is(err, upgrade.ErrNoFallback), errors.Is(err, upgrade.ErrNothingStaged),
+		errors.Is(err, upgrade.ErrNoKexec), errors.Is(err, upgrade.ErrKexec), errors.Is(err, hal.ErrNoSpace), errors.Is(err, hal.ErrInvalid):
 		return &api.Failure{Cause: api.NotNow, Err: err}
 	}
 	return err
@@ -184,7 +261,7 @@ func classed(err error) error {
 // Push is a part of api.Upgrades.
 func (n *node) Push(ctx context.Context, by string, r io.Reader, o api.UpgradeOptions) (version, slot string, err error) {
 	n.log.Printf("upgrade", "Asked for by %s.", by)
-	if err := n.install(ctx, r, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit}); err != nil {
+	if err := n.install(ctx, r, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit, Kexec: o.Kexec}); err != nil {
 		return "", "", err
 	}
 	s, _, _ := n.upgrades.Snapshot()
@@ -206,7 +283,7 @@ func (n *node) Upgrade(by, location, sum string, o api.UpgradeOptions) error {
 		defer cancel()
 		f := upgrade.NewFetch(ctx, fetchClient(), location, n.say("upgrade"))
 		defer f.Close()
-		err := n.install(ctx, f, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit, SHA256: sum})
+		err := n.install(ctx, f, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit, Kexec: o.Kexec, SHA256: sum})
 		if err != nil {
 			n.log.Printf("upgrade", "%v.", err)
 		}
@@ -227,10 +304,10 @@ func fetchClient() *http.Client {
 }
 
 // TryStaged is a part of api.Upgrades.
-func (n *node) TryStaged(by string) error {
+func (n *node) TryStaged(by string, kexec bool) error {
 	return n.onSlots(func(m *upgrade.Manager) error {
 		n.log.Printf("upgrade", "Asked by %s for what is staged.", by)
-		return m.TryStaged()
+		return m.TryStaged(kexec)
 	})
 }
 

@@ -1,6 +1,7 @@
 package rpi
 
 import (
+	"bytes"
 	"errors"
 
 	"machined/hal"
@@ -177,11 +178,51 @@ func (b *Bootloader) writeTryboot(slot string) error {
 		return err
 	}
 	text[at] = slot[0]
-	if err := hal.PutBootFile(b.Files, TrybootFile, string(text)); err != nil {
+	return b.putTryboot(string(text))
+}
+
+func (b *Bootloader) putTryboot(text string) error {
+	if err := hal.PutBootFile(b.Files, TrybootFile, text); err != nil {
 		return errors.Join(err, b.Files.Remove(TrybootFile))
 	}
 	return nil
 }
+
+// probeFile is the command line that a trial of the running slot has, with the
+// mark that tells it apart.
+const probeFile = "probe.txt"
+
+// ProbeTrial implements hal.TrialProber. The running slot gets one more file,
+// which nothing but tryboot.txt names: see Recover, which removes both.
+func (b *Bootloader) ProbeTrial(running string) (restartArgument string, err error) {
+	doing := "try slot " + running + " to see what the firmware does"
+	if err := hal.CheckSlot(doing, running); err != nil {
+		return "", err
+	}
+	if err := b.settled(doing, running); err != nil {
+		return "", err
+	}
+	_, _, text, err := b.slot()
+	if err != nil {
+		return "", err
+	}
+	line, err := b.Files.Read(running + "/" + hal.CommandLineName)
+	if err != nil {
+		return "", hal.WrapBoot(doing, err)
+	}
+	return TrybootArgument, hal.WithBootFiles(b.Files, func() error {
+		if err := b.Files.Remove(TrybootFile); err != nil {
+			return hal.WrapBoot("remove "+TrybootFile, err)
+		}
+		if err := hal.PutBootFile(b.Files, running+"/"+probeFile, string(bytes.TrimSpace(line))+" "+hal.TrialProbeMark+"\n"); err != nil {
+			return err
+		}
+		return b.putTryboot(string(text) + "\n[all]\ncmdline=" + probeFile + "\n")
+	})
+}
+
+// FlipFirst implements hal.TrialProber.
+func (b *Bootloader) FlipFirst() { b.Strategy = FlipFirst }
 
 // settled refuses unless the running slot is the default, and was committed:
 // what is about to be overwritten is what the next boot needs otherwise, or what
@@ -324,4 +365,7 @@ func (b *Bootloader) ended(slot string) error {
 	return hal.WrapBoot("remove "+TrybootFile, b.Files.Remove(TrybootFile))
 }
 
-var _ hal.Bootloader = (*Bootloader)(nil)
+var (
+	_ hal.Bootloader  = (*Bootloader)(nil)
+	_ hal.TrialProber = (*Bootloader)(nil)
+)

@@ -260,3 +260,34 @@ func TestFaultsLeaveThePartitionLocked(t *testing.T) {
 		}
 	}
 }
+
+// TestProbeTrial tries the slot that runs, by a file that has its arguments and the
+// mark, and that is gone after the next boot.
+func TestProbeTrial(t *testing.T) {
+	b := card(userConfig)
+	b.Put("A/"+hal.CommandLineName, []byte("console=x machined.slot=A\n"))
+	l := &Bootloader{Files: b}
+	argument, err := l.ProbeTrial("A")
+	if err != nil || argument != TrybootArgument {
+		t.Fatalf("ProbeTrial = %q, %v; want %q", argument, err, TrybootArgument)
+	}
+	if got, want := read(t, b, TrybootFile), userConfig+"\n[all]\ncmdline=probe.txt\n"; got != want {
+		t.Errorf("tryboot.txt is %q; want %q", got, want)
+	}
+	if got, want := read(t, b, "A/probe.txt"), "console=x machined.slot=A machined.probe=1\n"; got != want {
+		t.Errorf("probe.txt is %q; want %q", got, want)
+	}
+	st, err := l.State("A")
+	if err != nil || st.Trial != "" || st.Problem != "" || st.Slots[0].State != hal.SlotGood {
+		t.Errorf("State = %+v, %v; want slot A good, no trial and no problem", st, err)
+	}
+	if err := l.Recover("A"); err != nil {
+		t.Fatal(err)
+	}
+	if paths := b.Paths(); slices.Contains(paths, TrybootFile) || slices.Contains(paths, "A/probe.txt") {
+		t.Errorf("after the boot there are %v", paths)
+	}
+	if _, err := l.ProbeTrial("B"); !errors.Is(err, hal.ErrInvalid) {
+		t.Errorf("ProbeTrial of the slot that does not run = %v; want %v", err, hal.ErrInvalid)
+	}
+}

@@ -119,6 +119,9 @@ func (b *Bootloader) Recover(running string) error {
 		case "":
 			return hal.WrapBoot("remove the damaged "+TrybootFile, b.Files.Remove(TrybootFile))
 		case named:
+			if err := b.Files.Remove(named + "/" + probeFile); err != nil {
+				return hal.WrapBoot("remove "+named+"/"+probeFile, err)
+			}
 			return b.committed(named)
 		}
 		return b.ended(tried)

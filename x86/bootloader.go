@@ -26,14 +26,15 @@ type Bootloader struct {
 	Tries int
 }
 
+// The files of a slot that the loader is told of.
 const (
-	kernelFile    = "linux.efi"
-	initramfsFile = "initramfs.img"
+	KernelFile    = "linux.efi"
+	InitramfsFile = "initramfs.img"
 )
 
 // missing says which file the loader would not find; empty for none.
 func missing(m hal.SlotManifest) string {
-	for _, f := range [2]string{kernelFile, initramfsFile} {
+	for _, f := range [2]string{KernelFile, InitramfsFile} {
 		if !m.Holds(f) {
 			return f + " is missing"
 		}

@@ -17,7 +17,7 @@ func esp(changes ...string) *fake.BootFiles {
 	b := &fake.BootFiles{Sum: func(data []byte) [32]byte { return sha256.Sum256(data) }}
 	for i, slot := range []string{"A", "B"} {
 		m := hal.SlotManifest{Version: "v1", Board: "x86_64-uefi"}
-		for _, path := range []string{kernelFile, initramfsFile} {
+		for _, path := range []string{KernelFile, InitramfsFile} {
 			b.Put(slot+"/"+path, []byte(path))
 			m.Files = append(m.Files, hal.SlotFile{Path: path, Size: int64(len(path)), SHA256: sha256.Sum256([]byte(path))})
 		}
@@ -196,7 +196,7 @@ func TestPinned(t *testing.T) {
 func TestFallBackIsKept(t *testing.T) {
 	b := esp(aConf, "-", Entries+"/machined-a+2-1.conf", Entry("A", 3, "v1", "quiet machined.slot=A"))
 	l := &Bootloader{Files: b}
-	content := hal.SlotContent{Version: "v2", Board: "b", Arguments: "quiet", Files: []hal.SlotFile{{Path: kernelFile}, {Path: initramfsFile}}}
+	content := hal.SlotContent{Version: "v2", Board: "b", Arguments: "quiet", Files: []hal.SlotFile{{Path: KernelFile}, {Path: InitramfsFile}}}
 	before := b.Paths()
 	if _, err := l.Stage("A", content); !errors.Is(err, hal.ErrInvalid) || !strings.Contains(err.Error(), "commit it first") {
 		t.Errorf("Stage in a trial = %v; want it refused, and what to do", err)

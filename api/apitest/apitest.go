@@ -140,7 +140,9 @@ func (n *Node) Push(_ context.Context, by string, r io.Reader, o api.UpgradeOpti
 }
 
 // TryStaged implements api.Node.
-func (n *Node) TryStaged(by string) error { return n.end("try of what is staged by " + by) }
+func (n *Node) TryStaged(by string, kexec bool) error {
+	return n.end(fmt.Sprintf("try of what is staged by %s, kexec %v", by, kexec))
+}
 
 // CommitUpgrade implements api.Node.
 func (n *Node) CommitUpgrade(by string) error { return n.end("commit by " + by) }

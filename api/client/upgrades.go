@@ -62,10 +62,11 @@ func (c *Client) Upgrading(ctx context.Context) (map[string]string, error) {
 	return fields, err
 }
 
-// TryStaged has the node try what an upgrade has staged earlier.
-func (c *Client) TryStaged(ctx context.Context) error {
+// TryStaged has the node try what an upgrade has staged earlier, by its firmware
+// or by kexec.
+func (c *Client) TryStaged(ctx context.Context, kexec bool) error {
 	return refineRefusal(c.callWithin(ctx, "try the staged version of", max(c.options.Timeout, time.Minute), func(ctx context.Context) error {
-		_, err := c.service.Upgrade(ctx, &machinepb.UpgradeRequest{Options: &machinepb.UpgradeOptions{Staged: true}})
+		_, err := c.service.Upgrade(ctx, &machinepb.UpgradeRequest{Options: &machinepb.UpgradeOptions{Staged: true, Kexec: kexec}})
 		return err
 	}))
 }

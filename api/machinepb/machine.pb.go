@@ -635,7 +635,9 @@ type UpgradeOptions struct {
 	// Wait for UpgradeCommit instead of committing a healthy system.
 	ManualCommit bool `protobuf:"varint,2,opt,name=manual_commit,json=manualCommit,proto3" json:"manual_commit,omitempty"`
 	// Try what was staged earlier: there is no URL then.
-	Staged        bool `protobuf:"varint,3,opt,name=staged,proto3" json:"staged,omitempty"`
+	Staged bool `protobuf:"varint,3,opt,name=staged,proto3" json:"staged,omitempty"`
+	// Start it by kexec, without the firmware, and do not commit it.
+	Kexec         bool `protobuf:"varint,4,opt,name=kexec,proto3" json:"kexec,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -687,6 +689,13 @@ func (x *UpgradeOptions) GetManualCommit() bool {
 func (x *UpgradeOptions) GetStaged() bool {
 	if x != nil {
 		return x.Staged
+	}
+	return false
+}
+
+func (x *UpgradeOptions) GetKexec() bool {
+	if x != nil {
+		return x.Kexec
 	}
 	return false
 }
@@ -1438,11 +1447,12 @@ const file_api_machine_proto_rawDesc = "" +
 	"\x0eUpgradeRequest\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\tR\x06sha256\x121\n" +
-	"\aoptions\x18\x03 \x01(\v2\x17.machine.UpgradeOptionsR\aoptions\"c\n" +
+	"\aoptions\x18\x03 \x01(\v2\x17.machine.UpgradeOptionsR\aoptions\"y\n" +
 	"\x0eUpgradeOptions\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\bR\x05stage\x12#\n" +
 	"\rmanual_commit\x18\x02 \x01(\bR\fmanualCommit\x12\x16\n" +
-	"\x06staged\x18\x03 \x01(\bR\x06staged\"U\n" +
+	"\x06staged\x18\x03 \x01(\bR\x06staged\x12\x14\n" +
+	"\x05kexec\x18\x04 \x01(\bR\x05kexec\"U\n" +
 	"\fUpgradeChunk\x121\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.machine.UpgradeOptionsR\aoptions\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"?\n" +

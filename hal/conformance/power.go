@@ -1,6 +1,11 @@
 package conformance
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"machined/hal"
+)
 
 // PowerRig ends machines that are there to be ended.
 type PowerRig struct {
@@ -8,6 +13,9 @@ type PowerRig struct {
 	// They return how it ended.
 	Restart  func(t *testing.T, arg string) Ended
 	PowerOff func(t *testing.T) Ended
+	// StartKernel calls the method on a machine that has no kernel loaded, and
+	// LoadKernel with files that are not there.
+	StartKernel, LoadKernel func(t *testing.T) error
 }
 
 // Ended is how a machine ended.
@@ -28,5 +36,11 @@ func Power(t *testing.T, r PowerRig) {
 	}
 	if got := r.PowerOff(t); got != SwitchedOff {
 		t.Errorf("PowerOff() left the machine in state %d; want %d (off)", got, SwitchedOff)
+	}
+	if err := r.StartKernel(t); !errors.Is(err, hal.ErrNotFound) {
+		t.Errorf("StartKernel() without a kernel = %v; want %v", err, hal.ErrNotFound)
+	}
+	if err := r.LoadKernel(t); !errors.Is(err, hal.ErrNotFound) && !errors.Is(err, hal.ErrUnsupported) {
+		t.Errorf("LoadKernel() of no file = %v; want %v, or %v where no kernel can be loaded", err, hal.ErrNotFound, hal.ErrUnsupported)
 	}
 }

@@ -98,6 +98,8 @@ func TestPower(t *testing.T) {
 			}
 			return ended(p)
 		},
+		StartKernel: func(*testing.T) error { return (&fake.Power{}).StartKernel() },
+		LoadKernel:  func(*testing.T) error { return (&fake.Power{}).LoadKernel("", "", "") },
 	})
 }
 

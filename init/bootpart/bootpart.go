@@ -115,22 +115,33 @@ func VolumeLabel(sector []byte) string {
 
 // LoaderPartition decodes the EFI variable LoaderDevicePartUUID, by which
 // systemd-boot names the partition it came from (systemd's Boot Loader
-// Interface): four bytes of attributes, then UTF-16LE with a zero at its end.
+// Interface).
 func LoaderPartition(variable []byte) (string, error) {
+	uuid, err := LoaderString(variable)
+	if err != nil {
+		return "", fmt.Errorf("decode LoaderDevicePartUUID: %w", err)
+	}
+	return strings.ToLower(uuid), nil
+}
+
+// LoaderString decodes a string of systemd's Boot Loader Interface as efivarfs has
+// it: four bytes of attributes, then UTF-16LE with a zero at its end. Names of
+// entries and partitions are ASCII; anything else is an error.
+func LoaderString(variable []byte) (string, error) {
 	const attributes = 4
 	if len(variable) < attributes || len(variable)%2 != 0 {
-		return "", fmt.Errorf("decode LoaderDevicePartUUID: %d bytes are no UTF-16 string", len(variable))
+		return "", fmt.Errorf("%d bytes are no UTF-16 string", len(variable))
 	}
-	var uuid []byte
+	var text []byte
 	for b := variable[attributes:]; len(b) >= 2; b = b[2:] {
 		c := binary.LittleEndian.Uint16(b)
 		if c == 0 {
 			break
 		}
 		if c >= 0x80 {
-			return "", fmt.Errorf("decode LoaderDevicePartUUID: character %#x is not in a GUID", c)
+			return "", fmt.Errorf("character %#x is not ASCII", c)
 		}
-		uuid = append(uuid, byte(c))
+		text = append(text, byte(c))
 	}
-	return strings.ToLower(string(uuid)), nil
+	return string(text), nil
 }

@@ -152,8 +152,10 @@ func parseSize(s string) (ByteSize, error) {
 type Firmware uint8
 
 const (
+	// FirmwareAuto is found out with the first trial that leaves no trace.
+	FirmwareAuto Firmware = iota
 	// FirmwareTryboot has the one-shot flag.
-	FirmwareTryboot Firmware = iota
+	FirmwareTryboot
 	// FirmwareFlipFirst ignores it: config.txt names a new slot from its first
 	// boot on, and machined counts the attempts.
 	FirmwareFlipFirst
@@ -162,4 +164,4 @@ const (
 // String returns the word that the config uses.
 func (f Firmware) String() string { return name(firmwareNames(), int(f)) }
 
-func firmwareNames() []string { return []string{"tryboot", "flip_first"} }
+func firmwareNames() []string { return []string{"auto", "tryboot", "flip_first"} }

@@ -117,7 +117,7 @@ func TestParseErrors(t *testing.T) {
 		{"upgrade hold", machine("upgrade: {health: {hold_secs: 300}}"), "f:2:21: machine.upgrade.health: want hold_secs below deadline_secs, or no upgrade is ever kept; got 300 and 300"},
 		{"upgrade service", machine("upgrade: {health: {services: [web]}}"), `f:2:33: machine.upgrade.health.services[0]: the config has no service "web"`},
 		{"upgrade pod", machine("upgrade: {health: {pods: [web]}}"), `f:2:29: machine.upgrade.health.pods[0]: the config has no pod "web"`},
-		{"upgrade firmware", machine("upgrade: {firmware: old}"), `f:2:23: machine.upgrade.firmware: want one of tryboot, flip_first; got "old"`},
+		{"upgrade firmware", machine("upgrade: {firmware: old}"), `f:2:23: machine.upgrade.firmware: want one of auto, tryboot, flip_first; got "old"`},
 		{"upgrade version", machine("upgrade: {min_version: 'a b'}"), `f:2:26: machine.upgrade.min_version: want a version such as v1.2.3; got "a b"`},
 		{"volume", machine("volumes: {state_size: 1MiB}"), `f:2:25: machine.volumes.state_size: want a whole number of MiB, 16MiB or more; got "1MiB"`},
 	} {

@@ -16,7 +16,7 @@ func (d *decoder) upgrade(v value, m Machine) Upgrade {
 	u := Upgrade{
 		AutoRollback: d.boolean(o.get("auto_rollback"), true),
 		MinVersion:   scalar(d, o.get("min_version"), "", parseVersion),
-		Firmware:     scalar(d, o.get("firmware"), FirmwareTryboot, oneOf[Firmware](firmwareNames())),
+		Firmware:     scalar(d, o.get("firmware"), FirmwareAuto, oneOf[Firmware](firmwareNames())),
 		Health:       d.health(o.get("health"), m),
 	}
 	seen := names{}

@@ -16,11 +16,15 @@ func (m *Manager) Boot(last string) error {
 	defer close(m.known)
 	defer m.release()
 	r := m.load()
+	if m.firmware().Trials == trialsIgnored {
+		m.Prober.FlipFirst()
+		m.edit(func() { m.ignored = true })
+	}
 	before, err := m.Bootloader.State(m.Slot)
 	if err != nil {
 		return fmt.Errorf("read the slots: %w", err)
 	}
-	trial := before.Trial == m.Slot || slot(before, m.Slot).State == hal.SlotTrial
+	trial := m.Kexec || before.Trial == m.Slot || slot(before, m.Slot).State == hal.SlotTrial
 	if r.Phase == Trying && r.To == m.Slot {
 		// Committed, and the power went before that was written down.
 		trial = trial || before.Default != m.Slot
@@ -35,6 +39,9 @@ func (m *Manager) Boot(last string) error {
 		m.Say("%v.", err)
 	}
 	if r.Phase == Trying && r.From == m.Slot {
+		if m.probe(r) {
+			return m.look()
+		}
 		r = m.fellBack(r, last)
 	}
 	if err := m.look(); err != nil {
@@ -52,7 +59,7 @@ func (m *Manager) begin(r record, b hal.BootState) error {
 		// STATE is not there, or is a new one.
 		r = record{From: hal.OtherSlot(m.Slot), To: m.Slot, FromVersion: slot(b, hal.OtherSlot(m.Slot)).Version}
 	}
-	r.Phase, r.ToVersion = Trying, m.versionOf(b)
+	r.Phase, r.ToVersion, r.Kexec = Trying, m.versionOf(b), m.Kexec
 	if r.Boot != m.BootID {
 		r.Attempts++
 		r.Boot = m.BootID
@@ -60,6 +67,9 @@ func (m *Manager) begin(r record, b hal.BootState) error {
 	r.Message = waiting
 	m.edit(func() { m.boot, m.trial = b, true })
 	m.Say("Slot %s is on trial: version %s, attempt %d.", m.Slot, r.ToVersion, r.Attempts)
+	if err := m.honoured(); err != nil {
+		m.Say("%v.", err)
+	}
 	if err := m.note(r); err != nil || r.Attempts <= maxAttempts {
 		return err
 	}
@@ -72,8 +82,22 @@ const maxAttempts = 3
 
 // fellBack says what is known of a trial that did not last.
 func (m *Manager) fellBack(r record, last string) record {
+	firmware := m.firmware().Trials
 	r.Phase = RolledBack
 	switch {
+	case r.Kexec && r.Healthy:
+		r.Phase, r.Kexec, r.Healthy = Staged, false, false
+		r.Message = fmt.Sprintf("version %s was healthy when kexec had started it; `machinectl upgrade --staged` has the firmware try it, and keeps it", r.ToVersion)
+		return r
+	case r.Attempts == 0 && r.Kexec:
+		r.Message = fmt.Sprintf("version %s, started by kexec, did not get as far as its data volume: its kernel or its init failed", r.ToVersion)
+	case r.Attempts == 0 && firmware == trialsIgnored:
+		r.Phase = Staged
+		r.Message = fmt.Sprintf("the firmware ignores the request to try version %s, which has not run; `machinectl upgrade --staged` tries it by making it the default first: "+
+			"that it does not start at all is then not caught", r.ToVersion)
+		return r
+	case r.Attempts == 0 && firmware == trialsHonoured:
+		r.Message = fmt.Sprintf("version %s did not get as far as its data volume: its kernel or its init failed", r.ToVersion)
 	case r.Attempts == 0:
 		r.Message = fmt.Sprintf("version %s did not get as far as its data volume: its kernel or its init failed, or the firmware did not try it", r.ToVersion)
 	case r.Message == "" || r.Message == waiting:

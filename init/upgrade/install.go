@@ -19,6 +19,9 @@ type Options struct {
 	Stage bool
 	// Manual waits for a commit by hand.
 	Manual bool
+	// Kexec starts what was written at once, without the firmware, and never
+	// commits it.
+	Kexec bool
 	// SHA256 of the whole bundle in hex; empty for not known.
 	SHA256 string
 }
@@ -33,6 +36,9 @@ const chunk = 64 << 10
 func (m *Manager) Install(ctx context.Context, r io.Reader, o Options) error {
 	if err := m.Ready(); err != nil {
 		return err
+	}
+	if o.Kexec && m.Load == nil {
+		return ErrNoKexec
 	}
 	if err := m.claim(); err != nil {
 		return err
@@ -77,7 +83,7 @@ func (m *Manager) stage(ctx context.Context, r io.Reader, o Options) (record, er
 	if err != nil {
 		return record{}, err
 	}
-	rec := record{Phase: Staged, From: m.Slot, To: hal.OtherSlot(m.Slot), FromVersion: m.from(), ToVersion: content.Version, Manual: o.Manual}
+	rec := record{Phase: Staged, From: m.Slot, To: hal.OtherSlot(m.Slot), FromVersion: m.from(), ToVersion: content.Version, Manual: o.Manual, Kexec: o.Kexec}
 	err = m.write(b, w)
 	if got := hex.EncodeToString(sum.Sum(nil)); err == nil && o.SHA256 != "" && !strings.EqualFold(got, o.SHA256) {
 		err = fmt.Errorf("%w: its SHA-256 is %s, and not %s as was said", ErrRefused, got, o.SHA256)
@@ -202,10 +208,15 @@ func (m *Manager) try(r record) error {
 	if err := m.note(r); err != nil {
 		return err
 	}
-	argument, err := m.Bootloader.Try(m.Slot, r.To)
+	restart, err := Restart{Reason: ByUpgrade, Detail: "to version " + r.ToVersion, Kexec: r.Kexec}, error(nil)
+	if r.Kexec {
+		err = m.Load(r.To)
+	} else {
+		restart.Argument, err = m.Bootloader.Try(m.Slot, r.To)
+	}
 	if err == nil {
-		err = m.Reboot(ByUpgrade, "to version "+r.ToVersion, argument)
-		if err != nil {
+		err = m.Reboot(restart)
+		if err != nil && !r.Kexec {
 			err = errors.Join(err, m.Bootloader.Abandon(m.Slot, r.To))
 		}
 	}
@@ -215,8 +226,11 @@ func (m *Manager) try(r record) error {
 	return nil
 }
 
-// TryStaged tries what an upgrade has staged earlier.
-func (m *Manager) TryStaged() error {
+// TryStaged tries what an upgrade has staged earlier, by kexec or by the firmware.
+func (m *Manager) TryStaged(kexec bool) error {
+	if kexec && m.Load == nil {
+		return ErrNoKexec
+	}
 	if err := m.claim(); err != nil {
 		return err
 	}
@@ -227,6 +241,7 @@ func (m *Manager) TryStaged() error {
 	if r.Phase != Staged || r.From != m.Slot {
 		return ErrNothingStaged
 	}
+	r.Kexec, r.Healthy, r.Attempts, r.Boot = kexec, false, 0, ""
 	return m.try(r)
 }
 

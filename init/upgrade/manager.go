@@ -24,8 +24,14 @@ type Drivers struct {
 	Files      hal.Files
 	// OnState returns where a file of STATE is, "" while STATE is not there.
 	OnState func(name string) string
-	// Reboot asks for an orderly restart. argument is handed to the firmware.
-	Reboot func(reason Reason, detail, argument string) error
+	// Reboot asks for an orderly restart.
+	Reboot func(Restart) error
+	// Load has the kernel keep that of a slot, for a restart by kexec. It is nil
+	// where the kernel cannot.
+	Load func(slot string) error
+	// Prober finds out whether the firmware makes trials. It is nil where that is
+	// known, or not to be found out.
+	Prober hal.TrialProber
 	// Kick makes whoever calls Step call it now.
 	Kick func()
 	Say  func(format string, args ...any)
@@ -37,6 +43,21 @@ type Facts struct {
 	Slot    string // as the firmware's command line says
 	Version string
 	BootID  string
+	// Kexec says that the system was started by the one before it, and not by the
+	// firmware.
+	Kexec bool
+	// Probed says that the firmware has made the trial that Prober asked for.
+	Probed bool
+}
+
+// Restart is how a node goes down.
+type Restart struct {
+	Reason Reason
+	Detail string
+	// Argument is handed to the firmware, see hal.Power.
+	Argument string
+	// Kexec starts the kernel that was loaded.
+	Kexec bool
 }
 
 // Policy is what the config says of upgrades.
@@ -62,6 +83,10 @@ var (
 	ErrNoFallback = errors.New("the other slot holds no whole system to go back to")
 	// ErrNothingStaged says that there is nothing to try.
 	ErrNothingStaged = errors.New("nothing is staged; send a bundle")
+	// ErrNoKexec says that a kernel cannot start another one.
+	ErrNoKexec = errors.New("this node's kernel cannot start another one; leave kexec away")
+	// ErrKexec says that the firmware knows nothing of the running system.
+	ErrKexec = errors.New("the running system was started by kexec, which proves nothing of how the firmware boots it; restart the node, and have the firmware try what is staged")
 	// ErrRefused says that a bundle is damaged, or not for this node.
 	ErrRefused = errors.New("the bundle is refused")
 )
@@ -93,6 +118,7 @@ type Manager struct {
 	boot    hal.BootState
 	record  record
 	trial   bool // the running system is not proven yet
+	ignored bool // the firmware makes no trials
 	version uint64
 
 	// healthy is since when a trial is, in nanoseconds since boot; 0 for not. It is

@@ -32,6 +32,10 @@ type record struct {
 	ToVersion   string `json:"to_version"`
 	// Manual waits for a commit by hand.
 	Manual bool `json:"manual,omitempty"`
+	// Kexec has the running system start it, and not the firmware. Healthy says
+	// that it was, for long enough.
+	Kexec   bool `json:"kexec,omitempty"`
+	Healthy bool `json:"healthy,omitempty"`
 	// Attempts counts the boots of To that got as far as STATE.
 	Attempts int `json:"attempts,omitempty"`
 	// Boot is the id of the last of them.

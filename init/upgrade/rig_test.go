@@ -30,7 +30,11 @@ type board struct {
 	boots    int
 	asked    []string // restarts that were asked for
 	argument string   // of the last of them
-	refuse   error    // what a restart fails with
+	kexec    bool     // so was the last of them
+	probed   bool     // the firmware made the trial that was asked for
+	load     func(slot string) error
+	prober   hal.TrialProber
+	refuse   error // what a restart fails with
 
 	mu   sync.Mutex
 	said strings.Builder
@@ -57,19 +61,21 @@ func (b *board) boot(slot, last string) {
 			}
 			return "/state/" + name
 		},
-		Reboot: func(reason Reason, detail, argument string) error {
+		Reboot: func(r Restart) error {
 			if b.refuse != nil {
 				return b.refuse
 			}
-			b.asked, b.argument = append(b.asked, string(reason)), argument
+			b.asked, b.argument, b.kexec = append(b.asked, string(r.Reason)), r.Argument, r.Kexec
 			return nil
 		},
+		Load: b.load, Prober: b.prober,
 		Say: func(format string, args ...any) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			fmt.Fprintf(&b.said, format+"\n", args...)
 		},
-	}, Facts{Board: "test", Slot: slot, Version: "v1.0.0", BootID: fmt.Sprint("boot-", b.boots)})
+	}, Facts{Board: "test", Slot: slot, Version: "v1.0.0", BootID: fmt.Sprint("boot-", b.boots), Kexec: b.kexec, Probed: b.probed})
+	b.kexec, b.probed = false, false
 	b.SetPolicy(b.policy)
 	if err := b.Boot(last); err != nil {
 		b.t.Fatal(err)

@@ -39,6 +39,12 @@ func (m *Manager) Step(now int64, health Health) int64 {
 		m.say(r, "healthy, for a moment")
 	case now-m.healthy < int64(policy.Hold):
 		return min(m.healthy+int64(policy.Hold), now+trialPoll)
+	case r.Kexec && !r.Healthy:
+		r.Healthy = true
+		r.Message = fmt.Sprintf("healthy; started by kexec: a restart goes back to version %s, and `machinectl upgrade --staged` there has the firmware try this one", r.FromVersion)
+		m.spawn(func() error { return m.note(r) })
+	case r.Kexec:
+		m.say(r, r.Message)
 	case r.Manual:
 		m.say(r, "healthy; `machinectl commit` keeps it, a restart goes back")
 	default:
@@ -108,17 +114,19 @@ func (m *Manager) giveUp(why string) error {
 	m.mu.Lock()
 	r := m.record
 	m.mu.Unlock()
-	r.Message = why
+	r.Message, r.Healthy = why, false
 	// Still Trying: the other system finds it so, and says that it came back.
 	if err := m.note(r); err != nil {
 		m.Say("%v.", err)
 	}
 	m.Say("Going back to slot %s: %s.", hal.OtherSlot(m.Slot), why)
-	if err := m.Bootloader.Abandon(m.Slot, m.Slot); err != nil {
-		// The firmware goes back by itself: it tries only so often.
-		m.Say("%v.", err)
+	if !r.Kexec { // of which the firmware knows nothing
+		if err := m.Bootloader.Abandon(m.Slot, m.Slot); err != nil {
+			// The firmware goes back by itself: it tries only so often.
+			m.Say("%v.", err)
+		}
 	}
-	return m.Reboot(ByRollback, why, "")
+	return m.Reboot(Restart{Reason: ByRollback, Detail: why})
 }
 
 // GiveUp goes back from a trial that cannot go on. It reports whether the running
@@ -139,6 +147,9 @@ func (m *Manager) Commit(by string) error {
 	defer m.release()
 	if !m.OnTrial() {
 		return ErrNoTrial
+	}
+	if m.Kexec {
+		return ErrKexec
 	}
 	m.mu.Lock()
 	r := m.record
@@ -172,5 +183,5 @@ func (m *Manager) Rollback(by string) error {
 	if err := m.note(r); err != nil {
 		m.Say("%v.", err)
 	}
-	return m.Reboot(ByRollback, r.Message, "")
+	return m.Reboot(Restart{Reason: ByRollback, Detail: r.Message})
 }

@@ -204,7 +204,7 @@ func TestRollback(t *testing.T) {
 // TestStaged leaves a version on the disk, over a restart, and tries it later.
 func TestStaged(t *testing.T) {
 	b := newBoard(t)
-	if err := b.TryStaged(); !errors.Is(err, ErrNothingStaged) {
+	if err := b.TryStaged(false); !errors.Is(err, ErrNothingStaged) {
 		t.Errorf("TryStaged of nothing = %v; want %v", err, ErrNothingStaged)
 	}
 	if err := b.install(pack(t, nil), Options{Stage: true}); err != nil {
@@ -216,7 +216,7 @@ func TestStaged(t *testing.T) {
 	}
 	b.restart()
 	b.status(Staged, "")
-	if err := b.TryStaged(); err != nil {
+	if err := b.TryStaged(false); err != nil {
 		t.Fatal(err)
 	}
 	b.restart()

@@ -73,7 +73,7 @@ func (u *upgradeTest) panics(before string) {
 func (u *upgradeTest) hangs(before string) {
 	u.t.Helper()
 	printed := strings.Count(u.printed(), hanging)
-	u.begin(u.bundle("v-hang", "-- hang", map[string][]byte{"initramfs.img": u.hangingInit()}))
+	u.begin(u.bundle("v-hang", "guest=hang", map[string][]byte{"initramfs.img": u.hangingInit()}))
 	u.eventually("init that hangs", func() (bool, any) { return strings.Count(u.printed(), hanging) > printed, nil })
 	if u.node.Board.Name == "rpi-3a-plus" {
 		u.again()
@@ -117,11 +117,7 @@ func (u *upgradeTest) truncated(before string) {
 		rubbish := filepath.Join(u.t.TempDir(), "rubbish")
 		size := int64(1 << 20)
 		if keepSize {
-			for _, f := range u.node.Image.Manifest.Slot.Files {
-				if f.Path == "system.squashfs" {
-					size = f.Size
-				}
-			}
+			size = int64(len(u.system))
 		}
 		if err := os.WriteFile(rubbish, nil, 0o600); err != nil {
 			u.t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"machined/images"
 	"machined/images/bundle"
 	"machined/tools/lab"
+	"machined/tools/qemu"
 )
 
 // upgradeConfig has a payload that a system proves itself by: on one whose kernel
@@ -37,6 +38,7 @@ type upgradeTest struct {
 	*machine
 	t    *testing.T
 	base string // bundle of what the node runs
+	edit func(*qemu.Options)
 	// system is the system image without the container runtime, which the nodes
 	// here do not run: the model of the Pi takes minutes to write it.
 	system []byte
@@ -67,6 +69,12 @@ func slimSystem(t *testing.T, image []byte) []byte {
 
 func newUpgrade(t *testing.T, b board.Board) *upgradeTest {
 	t.Helper()
+	return newUpgradeOn(t, b, nil)
+}
+
+// newUpgradeOn is newUpgrade on a machine with a peculiarity.
+func newUpgradeOn(t *testing.T, b board.Board, edit func(*qemu.Options)) *upgradeTest {
+	t.Helper()
 	program, _, err := lab.Guest(t.TempDir(), b)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +84,7 @@ func newUpgrade(t *testing.T, b board.Board) *upgradeTest {
 	if _, err := images.BuildBundle(u.base, images.BundleOptions{Board: b, Store: n.Store}); err != nil {
 		t.Fatal(err)
 	}
-	u.machine = start(t, n, nil)
+	u.machine, u.edit = start(t, n, edit), edit
 	u.waitAPI(t, "")
 	u.settled(t)
 	return u
@@ -197,7 +205,7 @@ func (u *upgradeTest) commit(version, to string) {
 func (u *upgradeTest) again() {
 	u.t.Helper()
 	u.vm.Close()
-	u.machine = start(u.t, u.node, nil)
+	u.machine = start(u.t, u.node, u.edit)
 	u.waitAPI(u.t, "")
 	u.settled(u.t)
 }
@@ -248,10 +256,57 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
+// peakMemory returns the most memory that machined had for itself while run ran, in
+// KiB, and what it had before. Some 2 MB of it are the garbage that Go leaves lying.
+func (u *upgradeTest) peakMemory(run func()) (before, peak uint64) {
+	u.t.Helper()
+	c, err := lab.Dial(u.vm, u.machine.bundle)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	defer c.Close()
+	anon := func() (kb uint64) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if all, err := lab.Fields(ctx, c, "MemoryStatus"); err == nil {
+			fmt.Sscan(all["memory"]["rss_anon_kb"], &kb)
+		}
+		return kb
+	}
+	before = anon()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run()
+	}()
+	samples := 0
+	for {
+		select {
+		case <-done:
+			if before == 0 || samples < 3 {
+				u.t.Errorf("the memory of machined was seen %d times, %d KiB at first", samples, before)
+			}
+			return before, peak
+		case <-time.After(300 * time.Millisecond):
+		}
+		if kb := anon(); kb > 0 {
+			samples++
+			peak = max(peak, kb)
+		}
+	}
+}
+
 // payloadFails installs a version whose payload never gets healthy.
 func (u *upgradeTest) payloadFails(version, slot, before string) {
 	u.t.Helper()
-	out, ok := u.try("upgrade", u.bundle(version, "payload=bad", nil))
+	path := u.bundle(version, "payload=bad", nil)
+	var out string
+	var ok bool
+	rest, peak := u.peakMemory(func() { out, ok = u.try("upgrade", path) })
+	u.t.Logf("machined has %d KiB for itself, and %d at most during the upgrade", rest, peak)
+	if peak > 8<<10 {
+		u.t.Errorf("machined had %d KiB for itself during the upgrade; want 8 MiB at most", peak)
+	}
 	if ok || !strings.Contains(out, "the critical service payload is not healthy") {
 		u.t.Fatalf("an upgrade whose payload fails printed %q", out)
 	}

@@ -51,6 +51,22 @@ func failing(m machine, f hal.BootFiles, boot func(Rules) (string, error)) error
 	return m.bootloader(f).Abandon("B", "B") // whoever counts does so: flip first
 }
 
+// probe tries the slot that runs, to see what the firmware does.
+func probe(m machine, f hal.BootFiles, boot func(Rules) (string, error)) error {
+	p, ok := m.bootloader(f).(hal.TrialProber)
+	if !ok || m.flipFirst {
+		return nil
+	}
+	if _, err := p.ProbeTrial("A"); err != nil {
+		return err
+	}
+	slot, err := boot(Trial)
+	if err == nil && slot != "A" {
+		err = errors.New("the probe boots slot " + slot)
+	}
+	return err
+}
+
 func scenarios() []scenario {
 	return []scenario{
 		{"stage, try, commit", nil, commit},
@@ -60,6 +76,7 @@ func scenarios() []scenario {
 			return m.bootloader(f).Abandon("B", "B")
 		}},
 		{"stage over a failed trial", failing, commit},
+		{"probe after a failed trial", failing, probe},
 		{"stage over a trial that nobody booted", func(m machine, f hal.BootFiles, _ func(Rules) (string, error)) error {
 			err := m.install(f, "A", m.version)
 			_, tryErr := m.try(f, "A", "B")

@@ -18,8 +18,8 @@ import (
 
 // upgradeFlags are the flags of `upgrade`.
 type upgradeFlags struct {
-	stage, staged, manual, noWait bool
-	wait                          time.Duration
+	stage, staged, manual, noWait, kexec bool
+	wait                                 time.Duration
 }
 
 func newUpgrade(f *nodeFlags) *cobra.Command {
@@ -47,6 +47,7 @@ func newUpgrade(f *nodeFlags) *cobra.Command {
 	cmd.Flags().BoolVar(&u.stage, "stage", false, "write the bundle to the node and do not try it")
 	cmd.Flags().BoolVar(&u.staged, "staged", false, "try what was written with --stage")
 	cmd.Flags().BoolVar(&u.manual, "manual-commit", false, "leave it to `machinectl commit` to keep the new version")
+	cmd.Flags().BoolVar(&u.kexec, "kexec", false, "start the new version at once, without the firmware, and never keep it: a restart goes back")
 	cmd.Flags().BoolVar(&u.noWait, "no-wait", false, "return once the node restarts")
 	cmd.Flags().DurationVar(&u.wait, "wait", 20*time.Minute, "time to wait for the node to keep the new version")
 	return cmd
@@ -64,6 +65,9 @@ func (u *upgradeFlags) check(args []string) error {
 	if len(args) != want || u.staged && (u.stage || u.manual) {
 		return usagef("give a FILE, or a URL and the SHA-256 of what is there, or --staged alone")
 	}
+	if u.kexec && (u.stage || u.manual) {
+		return usagef("--kexec tries the new version at once and never keeps it: leave --stage and --manual-commit away")
+	}
 	return nil
 }
 
@@ -73,11 +77,11 @@ func (u *upgradeFlags) run(cmd *cobra.Command, c *client.Client, args []string) 
 	if err != nil {
 		return err
 	}
-	o := &machinepb.UpgradeOptions{Stage: u.stage, ManualCommit: u.manual}
-	f := &follower{client: c, out: cmd.OutOrStdout(), err: stderr, before: before, manual: u.manual}
+	o := &machinepb.UpgradeOptions{Stage: u.stage, ManualCommit: u.manual, Kexec: u.kexec}
+	f := &follower{client: c, out: cmd.OutOrStdout(), err: stderr, before: before, manual: u.manual, kexec: u.kexec}
 	switch len(args) {
 	case 0:
-		if err := c.TryStaged(ctx); err != nil {
+		if err := c.TryStaged(ctx, u.kexec); err != nil {
 			return err
 		}
 	case 2:
@@ -150,6 +154,7 @@ type follower struct {
 	out, err io.Writer
 	before   *machinepb.VersionResponse
 	manual   bool
+	kexec    bool
 	said     string
 }
 
@@ -217,7 +222,13 @@ func (f *follower) judge(v *machinepb.VersionResponse, s map[string]string) (boo
 		return true, nil
 	case "RolledBack":
 		return true, fmt.Errorf("%w, version %s runs again: %s", errRolledBack, word(s["from_version"]), s["message"])
+	case "Staged":
+		return true, fmt.Errorf("%w, version %s runs again: %s", errRolledBack, word(s["from_version"]), s["message"])
 	case "Trying":
+		if f.kexec && strings.HasPrefix(s["message"], "healthy; started by kexec") {
+			fmt.Fprintf(f.out, "version %s runs in slot %s and is %s\n", word(s["to_version"]), word(v.GetSlot()), s["message"])
+			return true, nil
+		}
 		if f.manual && strings.HasPrefix(s["message"], "healthy;") {
 			fmt.Fprintf(f.out, "version %s runs in slot %s and is healthy; `machinectl commit` keeps it\n", word(s["to_version"]), word(v.GetSlot()))
 			return true, nil

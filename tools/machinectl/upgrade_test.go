@@ -28,10 +28,10 @@ func TestUpgradeCommands(t *testing.T) {
 		stdout, says string
 		asked        string
 	}{
-		{"upgrade --stage FILE", 0, "version v2 is staged in slot B\n", "version v2 is written to slot B and verified\n", "push of 204800 bytes {Stage:true ManualCommit:false} by laptop"},
-		{"upgrade --no-wait --manual-commit FILE", 0, "restarting into the new version\n", "version v2 is written", "push of 204800 bytes {Stage:false ManualCommit:true} by laptop"},
-		{"upgrade --stage http://h/b " + sum, 0, "version v2 is staged in slot B\n", "", "upgrade http://h/b " + sum + " {Stage:true ManualCommit:false} by laptop"},
-		{"upgrade --staged --no-wait", 0, "restarting into the new version\n", "", "try of what is staged by laptop"},
+		{"upgrade --stage FILE", 0, "version v2 is staged in slot B\n", "version v2 is written to slot B and verified\n", "push of 204800 bytes {Stage:true ManualCommit:false Kexec:false} by laptop"},
+		{"upgrade --no-wait --manual-commit FILE", 0, "restarting into the new version\n", "version v2 is written", "push of 204800 bytes {Stage:false ManualCommit:true Kexec:false} by laptop"},
+		{"upgrade --stage http://h/b " + sum, 0, "version v2 is staged in slot B\n", "", "upgrade http://h/b " + sum + " {Stage:true ManualCommit:false Kexec:false} by laptop"},
+		{"upgrade --staged --no-wait", 0, "restarting into the new version\n", "", "try of what is staged by laptop, kexec false"},
 		{"upgrade http://h/b nonsense", 1, "", "want 64 hexadecimal digits", ""},
 		{"upgrade http://h/b", exitUsage, "", "give a FILE, or a URL and the SHA-256", ""},
 		{"upgrade FILE FILE", exitUsage, "", "give a FILE, or a URL and the SHA-256", ""},

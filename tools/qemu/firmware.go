@@ -33,7 +33,7 @@ func (v *VM) playFirmware() (*directBoot, error) {
 		return nil, err
 	}
 	defer closer.Close()
-	tryboot := v.oneShot.Boot()
+	tryboot := v.oneShot.Boot() && !v.IgnoreTryboot
 	choice, err := piboot.Decide(boot, tryboot)
 	if err != nil {
 		return nil, err

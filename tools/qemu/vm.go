@@ -47,6 +47,9 @@ type Options struct {
 	Initramfs string
 	// Append is added to the kernel's arguments of a board without firmware.
 	Append string
+	// IgnoreTryboot has the firmware of a Pi, which is played, lose the request for
+	// a trial boot, as some do.
+	IgnoreTryboot bool
 }
 
 // VM is a machine that was started.

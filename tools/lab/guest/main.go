@@ -18,7 +18,12 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	args := os.Args[1:]
+	// As PID 1 it is told by the kernel's arguments, whose order is the loader's.
+	if do := os.Getenv("guest"); os.Getpid() == 1 && do != "" {
+		args = []string{do}
+	}
+	if err := run(args); err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
 		os.Exit(1)
 	}
