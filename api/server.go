@@ -64,6 +64,7 @@ const (
 	maxWatches     = 64
 	maxLogs        = 32
 	maxMessage     = 1 << 20
+	window         = 128 << 10 // of what a client has sent and nobody has taken, bytes
 	handshakeTime  = 10 * time.Second
 )
 
@@ -93,6 +94,10 @@ func NewServer(node Node, config *tls.Config, warn func(string)) *Server {
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.ReadBufferSize(4<<10),
 		grpc.WriteBufferSize(4<<10),
+		// Without sizes of its own, the window of a stream grows with what the link
+		// carries, up to 16 MiB: a bundle that comes faster than a card can write.
+		grpc.InitialWindowSize(window),
+		grpc.InitialConnWindowSize(window),
 		// A client that vanished with its laptop is let go after a minute.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 45 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
