@@ -16,6 +16,9 @@ func (m *Manager) Boot(last string) error {
 	defer close(m.known)
 	defer m.release()
 	r := m.load()
+	if r.Phase != "" {
+		m.edit(func() { m.show(r) }) // before anything else is published
+	}
 	if m.firmware().Trials == trialsIgnored {
 		m.Prober.FlipFirst()
 		m.edit(func() { m.ignored = true })

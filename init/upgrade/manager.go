@@ -267,10 +267,13 @@ func (m *Manager) release() {
 // note writes the record and publishes it.
 func (m *Manager) note(r record) error {
 	err := m.save(r)
-	m.edit(func() {
-		m.record = r
-		m.status.Phase, m.status.Message = r.Phase, r.Message
-		m.status.Slot, m.status.FromVersion, m.status.ToVersion = r.To, r.FromVersion, r.ToVersion
-	})
+	m.edit(func() { m.show(r) })
 	return err
+}
+
+// show has the record published. The caller holds mu.
+func (m *Manager) show(r record) {
+	m.record = r
+	m.status.Phase, m.status.Message = r.Phase, r.Message
+	m.status.Slot, m.status.FromVersion, m.status.ToVersion = r.To, r.FromVersion, r.ToVersion
 }

@@ -170,7 +170,7 @@ func (u *upgradeTest) randomCuts(n int) {
 		u.eventually("word of the upgrade", func() (bool, any) {
 			all, err := u.list("UpgradeStatus")
 			phase := all["upgrade"]["phase"]
-			return err == nil && phase != "Trying" && phase != "Receiving", all
+			return err == nil && phase != "" && phase != "Trying" && phase != "Receiving", all
 		})
 		s := u.get(u.t, "UpgradeStatus")["upgrade"]
 		u.t.Logf("cut %d after %s of %s: slot %s, %s: %s", i, after.Round(time.Millisecond), whole.Round(time.Second), now, s["phase"], s["message"])
@@ -179,6 +179,9 @@ func (u *upgradeTest) randomCuts(n int) {
 			want = version
 		}
 		u.runs(now, want)
+		if s["phase"] == "Idle" {
+			u.t.Errorf("the node has forgotten its upgrades: %v", s)
+		}
 		if now != before && s["phase"] != "Committed" {
 			u.t.Errorf("the node runs %s, and says %v", version, s)
 		}
