@@ -24,9 +24,7 @@ func (v *VM) arguments(boot *directBoot) (string, []string, error) {
 	switch v.Options.Board.Name {
 	case "rpi-3a-plus":
 		return "qemu-system-aarch64", append(common,
-			// Time goes by the guest's instructions: the driver of the SD card gives up
-			// a transfer when a busy machine has kept the model waiting.
-			"-M", "raspi3ap", "-dtb", boot.dtb, "-icount", "shift=1,sleep=on",
+			"-M", "raspi3ap", "-dtb", boot.dtb,
 			"-drive", "file="+v.disk+",if=sd,format=raw,cache=writeback",
 			"-device", "usb-net,netdev=n0",
 			"-d", "unimp", "-D", v.unimpPath()), nil
