@@ -100,6 +100,31 @@ type Provisioner interface {
 	// disk without it is no error. It must not be mounted. There is no name for
 	// anything else on a disk: the boot partition is out of reach.
 	Erase(disk string, which DataVolume) error
+	// Install makes the boot partition of a disk that has none: a blank one, or
+	// with Wipe any that is not in use. It returns the partition's device, which
+	// the kernel knows. What is in the partition is compared with what was read,
+	// from the disk, before the table names it: a cut leaves a disk that nothing
+	// boots from, and that a further call begins anew.
+	//
+	// ErrNoDevice, ErrNoSpace, ErrInvalid as for Provision; ErrReadBack.
+	Install(i Install) (device string, err error)
+}
+
+// Install says what to make the boot partition of a disk from.
+type Install struct {
+	Disk string // path of the whole disk
+	Wipe bool   // everything on the disk is lost
+	// Table is GPT for boards with UEFI, MBR for others.
+	Table Table
+	// Size is the partition's, in bytes, whole MiB.
+	Size int64
+	// Boot has the partition's content, Size bytes.
+	Boot Reader
+}
+
+// Reader reads as io.Reader does.
+type Reader interface {
+	Read(b []byte) (n int, err error)
 }
 
 // DataVolume is one of the volumes that hold what a node has gathered.

@@ -43,6 +43,7 @@ func Provisioner(t *testing.T, newRig func(t *testing.T) ProvisionerRig) {
 		}
 	})
 	t.Run("erases", func(t *testing.T) { erases(t, newRig(t)) })
+	t.Run("installs", func(t *testing.T) { installs(t, newRig) })
 	t.Run("no disk", func(t *testing.T) {
 		r := newRig(t)
 		expect(t, "Provision of no disk", r.Provisioner.Provision(hal.Provision{Disk: "/dev/no-such-disk", Wipe: true}), hal.ErrNoDevice)

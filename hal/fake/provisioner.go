@@ -17,6 +17,8 @@ type Provisioner struct {
 	Blocks *BlockDevices
 	// Calls counts those of Provision.
 	Calls int
+	// Boot is what Install has written last.
+	Boot []byte
 
 	made int // volumes so far, for their UUIDs
 }
@@ -24,6 +26,7 @@ type Provisioner struct {
 const (
 	linuxGUID = "0fc63daf-8483-4772-8e79-3d69d8477de4" // of a Linux file system in a GPT
 	linuxMBR  = "83"
+	efiGUID   = "c12a7328-f81f-11d2-ba4b-00a0c93ec93b" // of an EFI system partition
 )
 
 // Provision implements hal.Provisioner.
@@ -75,6 +78,56 @@ func (p *Provisioner) Erase(path string, which hal.DataVolume) error {
 		p.Blocks.Change(part)
 	}
 	return nil
+}
+
+// Install implements hal.Provisioner. The fault "Boot" cuts a call in the middle
+// of the partition's content.
+func (p *Provisioner) Install(i hal.Install) (string, error) {
+	if err := p.failing("Install"); err != nil {
+		return "", err
+	}
+	disk, ok := p.Blocks.byPath(i.Disk)
+	switch {
+	case !ok:
+		return "", hal.ErrNoDevice
+	case disk.Number > 0, i.Table != hal.GPT && i.Table != hal.MBR, i.Size <= 0, i.Size%mib != 0, i.Boot == nil:
+		return "", hal.ErrInvalid
+	case disk.ReadOnly:
+		return "", ErrReadOnly
+	}
+	if !i.Wipe && (disk.Table != hal.NoTable || !disk.Blank) && !p.begun(disk) {
+		return "", hal.ErrInvalid
+	}
+	if err := p.prepare(&disk, hal.Provision{Disk: i.Disk, Wipe: true, Volumes: []hal.NewVolume{{Label: "EFI", Size: i.Size + 2*mib}}}); err != nil {
+		return "", err
+	}
+	p.Boot = p.Boot[:0]
+	for b := make([]byte, 64<<10); int64(len(p.Boot)) < i.Size; {
+		n, err := i.Boot.Read(b[:min(int64(len(b)), i.Size-int64(len(p.Boot)))])
+		p.Boot = append(p.Boot, b[:n]...)
+		if err != nil && int64(len(p.Boot)) < i.Size {
+			return "", err
+		}
+		if err := p.failing("Boot"); err != nil {
+			return "", err
+		}
+	}
+	disk.Table = i.Table
+	p.Blocks.Change(disk)
+	boot := hal.BlockDevice{Disk: disk.Name, Number: 1, Start: mib, Size: i.Size, Type: "0c", FS: "vfat", FSLabel: "MACHINED"}
+	if i.Table == hal.GPT {
+		boot.Type, boot.Label = efiGUID, "EFI"
+	}
+	p.Blocks.AddPartition(boot)
+	for _, d := range p.Blocks.partitions(disk.Name) {
+		return d.Path, nil
+	}
+	return "", hal.ErrNoDevice
+}
+
+// begun reports whether a disk has nothing but an empty GPT.
+func (p *Provisioner) begun(disk hal.BlockDevice) bool {
+	return disk.Table == hal.GPT && len(p.Blocks.partitions(disk.Name)) == 0
 }
 
 // checkVolumes refuses what no disk can have.

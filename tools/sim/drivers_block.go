@@ -91,6 +91,13 @@ func (p provisioner) Erase(disk string, which hal.DataVolume) error {
 	return hal.ErrInvalid
 }
 
+// Install is for a person to ask for: a controller that calls it destroys without
+// consent, too.
+func (p provisioner) Install(i hal.Install) (string, error) {
+	p.w.fail("consent", "%s is installed on", i.Disk)
+	return "", hal.ErrInvalid
+}
+
 func (p provisioner) Provision(r hal.Provision) error {
 	w := p.w
 	if err := w.enter("provisioner"); err != nil {

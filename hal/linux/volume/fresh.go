@@ -16,6 +16,16 @@ const endSize = 1 * mib
 // fresh gives a disk an empty GPT. The disk is blank, or its owner wants it
 // wiped.
 func (p *Provisioner) fresh(path string, wipe bool, volumes []hal.NewVolume) error {
+	return p.blank(path, wipe, volumes, func(disk *opened) error {
+		if err := writeGPT(disk, p.emptyGPT(disk)); err != nil {
+			return fmt.Errorf("give %s a GPT: %w", path, err)
+		}
+		return nil
+	})
+}
+
+// blank makes sure that a disk has nothing, and then runs begin on it.
+func (p *Provisioner) blank(path string, wipe bool, volumes []hal.NewVolume, begin func(*opened) error) error {
 	disk, err := p.open(path, true)
 	if err != nil {
 		return fmt.Errorf("open %s for itself alone (nothing of it may be mounted): %w", path, err)
@@ -39,8 +49,8 @@ func (p *Provisioner) fresh(path string, wipe bool, volumes []hal.NewVolume) err
 	if !begun {
 		return fmt.Errorf("%s is not blank any more: %w", path, hal.ErrInvalid)
 	}
-	if err := writeGPT(disk, p.emptyGPT(disk)); err != nil {
-		return fmt.Errorf("give %s a GPT: %w", path, err)
+	if err := begin(disk); err != nil {
+		return err
 	}
 	if err := disk.Reread(); err != nil {
 		return fmt.Errorf("have the kernel forget the old partitions of %s: %w", path, err)
