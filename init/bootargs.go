@@ -8,6 +8,8 @@ type bootArgs struct {
 	Image    string // machined.image=SHA256 of the slot's system image, likewise
 	Board    string // machined.board=NAME overrides detection
 	Watchdog bool   // machined.watchdog=off leaves the hardware alone
+	Netboot  string // machined.netboot=https://IP:PORT of the server that the node was booted by
+	Token    string // machined.token=HEX, by which that server knows the node again
 }
 
 // parseBootArgs reads /proc/cmdline. The last of several wins, as with the
@@ -25,6 +27,10 @@ func parseBootArgs(cmdline string) bootArgs {
 			args.Image = value
 		case "machined.board":
 			args.Board = value
+		case "machined.netboot":
+			args.Netboot = value
+		case "machined.token":
+			args.Token = value
 		case "machined.watchdog":
 			args.Watchdog = value != "off"
 		}

@@ -20,6 +20,7 @@ func TestParseBootArgs(t *testing.T) {
 		{"machined.watchdog=off machined.watchdog=on", bootArgs{Watchdog: true}},
 		{"machined.watchdog", bootArgs{Watchdog: true}},
 		{"machined.image=cafe machined.slot=A", bootArgs{Slot: "A", Image: "cafe", Watchdog: true}},
+		{"machined.netboot=https://10.0.0.1:8443 machined.token=cafe", bootArgs{Netboot: "https://10.0.0.1:8443", Token: "cafe", Watchdog: true}},
 		{"xmachined.slot=A machined.slot.x=B machined.slotA", bootArgs{Watchdog: true}},
 	} {
 		if got := parseBootArgs(c.cmdline); got != c.want {

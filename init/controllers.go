@@ -30,7 +30,7 @@ func (n *node) startControllers() error {
 			Disks: n.disks, Mounts: n.mounts, Files: n.files, Jobs: n.jobs, CRI: cri,
 		},
 		Places: assembly.Places{
-			BootDisk: n.boot.BootDisk, Boot: n.boot.BootPartition, State: stateDir, Ephemeral: ephemeralDir, NewRoot: newRoot,
+			BootDisk: n.boot.BootDisk, Boot: n.boot.BootPartition, InRAM: n.boot.Netbooted, State: stateDir, Ephemeral: ephemeralDir, NewRoot: newRoot,
 			Others:   []block.Place{{Volume: "SYSTEM", Target: "/"}, {Volume: "BOOT", Target: bootDir}},
 			Resolver: n.at(resolvConf), Leases: n.at(leaseDir),
 		},

@@ -22,6 +22,19 @@ type handover struct {
 	Resident bool
 	// ListenerFD is the API's listening socket, -1 when there is none yet.
 	ListenerFD int
+	// Netbooted says that the system came in the initramfs: there is no boot
+	// partition and no slot.
+	Netbooted bool
+	Server    string // the netboot server's URL as the kernel was given it; may be empty
+	Token     string // for that server; never to be printed
+}
+
+// system names what runs, for people.
+func (h handover) system() string {
+	if h.Netbooted {
+		return "the netboot image"
+	}
+	return "slot " + h.Slot
 }
 
 const handoverPrefix = "MACHINED_"
@@ -37,6 +50,9 @@ func (h handover) environ() []string {
 		handoverPrefix + "WATCHDOG_FD=" + strconv.Itoa(h.WatchdogFD),
 		handoverPrefix + "WATCHDOG_SECS=" + strconv.Itoa(h.WatchdogSecs),
 		handoverPrefix + "LISTENER_FD=" + strconv.Itoa(h.ListenerFD),
+		handoverPrefix + "NETBOOTED=" + strconv.FormatBool(h.Netbooted),
+		handoverPrefix + "NETBOOT_SERVER=" + h.Server,
+		handoverPrefix + "NETBOOT_TOKEN=" + h.Token,
 	}
 }
 
@@ -67,6 +83,12 @@ func parseHandover(environ []string) (handover, error) {
 			h.WatchdogSecs, err = strconv.Atoi(value)
 		case "LISTENER_FD":
 			h.ListenerFD, err = strconv.Atoi(value)
+		case "NETBOOTED":
+			h.Netbooted, err = strconv.ParseBool(value)
+		case "NETBOOT_SERVER":
+			h.Server = value
+		case "NETBOOT_TOKEN":
+			h.Token = value
 		}
 		if err != nil {
 			return handover{WatchdogFD: -1, ListenerFD: -1}, fmt.Errorf("read %s%s=%q from stage 1: %w", handoverPrefix, key, value, err)

@@ -9,6 +9,7 @@ func TestHandover(t *testing.T) {
 	full := handover{
 		Board: "rpi-3a-plus", Slot: "B", BootPartition: "/dev/mmcblk0p1", BootDisk: "mmcblk0",
 		WatchdogFD: 3, WatchdogSecs: 15, Image: "cafe", ListenerFD: 7,
+		Netbooted: true, Server: "https://10.0.0.1:8443", Token: "cafe",
 	}
 	none := handover{WatchdogFD: -1, ListenerFD: -1}
 	for _, h := range []handover{full, none, {}, {Board: "a=b", Slot: "A", WatchdogFD: -1}} {
@@ -21,7 +22,7 @@ func TestHandover(t *testing.T) {
 	if got, err := parseHandover([]string{"MACHINED_FUTURE=1"}); got != none || err != nil {
 		t.Errorf("parseHandover of a later version = %+v, %v; want %+v", got, err, none)
 	}
-	for _, bad := range []string{"WATCHDOG_FD=", "WATCHDOG_FD=x", "WATCHDOG_SECS=1s", "LISTENER_FD=99999999999999999999"} {
+	for _, bad := range []string{"WATCHDOG_FD=", "WATCHDOG_FD=x", "WATCHDOG_SECS=1s", "LISTENER_FD=99999999999999999999", "NETBOOTED=maybe"} {
 		got, err := parseHandover([]string{handoverPrefix + bad})
 		key, _, _ := strings.Cut(bad, "=")
 		if got != none || err == nil || !strings.Contains(err.Error(), handoverPrefix+key) {

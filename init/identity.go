@@ -56,8 +56,8 @@ func (n *node) loadIdentity() error {
 	if errors.Is(err, pki.ErrNone) {
 		node, kept, err = n.firstIdentity()
 	}
-	if errors.Is(err, pki.ErrNone) && (n.boot.Resident || !n.state.settled) {
-		return nil // it is made once STATE is there to keep it
+	if errors.Is(err, pki.ErrNone) && (n.boot.Resident || !n.state.settled || n.boot.Netbooted) {
+		return nil // it is made once STATE is there to keep it, or comes from the netboot server
 	}
 	if err != nil {
 		return err
@@ -76,6 +76,9 @@ func (n *node) loadIdentity() error {
 	if err := n.raiseClock(node.Cert.NotBefore.Add(24 * time.Hour)); err != nil {
 		n.log.Printf("clock", "%v.", err)
 	}
+	if n.boot.Netbooted {
+		return nil // a bundle that waits on the card stays there: the card is out of reach
+	}
 	mark, err := os.ReadFile(n.at(bundleMark))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -88,11 +91,16 @@ func (n *node) loadIdentity() error {
 
 // firstIdentity takes the PKI from the card, or makes one, and keeps it in
 // STATE. A card's PKI is of use without STATE; one that would be forgotten
-// with the next restart is not made.
+// with the next restart is not made. A netbooted node has that of its server, and
+// makes none: there is no card to leave the owner's bundle on.
 func (n *node) firstIdentity() (node *pki.Node, kept bool, err error) {
 	_, stateErr := os.Stat(n.at(stateMarker))
-	node, err = pki.LoadNode(n.at(cardPKI))
-	if errors.Is(err, pki.ErrNone) && !n.boot.Resident && n.state.settled {
+	given, whose := cardPKI, "card's"
+	if n.boot.Netbooted {
+		given, whose = servedPKI, "server's"
+	}
+	node, err = pki.LoadNode(n.at(given))
+	if errors.Is(err, pki.ErrNone) && !n.boot.Resident && n.state.settled && !n.boot.Netbooted {
 		if stateErr != nil {
 			return nil, false, fmt.Errorf("make the node's own CA: STATE, which would keep it, is not mounted: %w", stateErr)
 		}
@@ -104,7 +112,7 @@ func (n *node) firstIdentity() (node *pki.Node, kept bool, err error) {
 	}
 	if err := pki.WriteNode(n.at(statePKI), node); err != nil {
 		// A STATE that is full or read-only must not cost the API.
-		n.log.Printf("identity", "The card's PKI is used, and not kept on STATE: %v.", err)
+		n.log.Printf("identity", "The %s PKI is used, and not kept on STATE: %v.", whose, err)
 		return node, false, nil
 	}
 	return node, true, nil

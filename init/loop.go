@@ -56,6 +56,7 @@ func (n *node) pass() time.Duration {
 	wait = min(wait, time.Duration(n.supervisor.Step(now)-now))
 	n.publishServices()
 	wait = min(wait, time.Duration(n.followUpgrades(now)-now))
+	wait = min(wait, time.Duration(n.followNetboot(now)-now))
 	n.closePodLogs(now)
 	n.reporter.look()
 	n.tell()

@@ -64,6 +64,7 @@ type node struct {
 	outputs      outputs
 	sinks        sinks
 	shown        shown
+	netboot      netbooting
 	identity     *identity
 	server       *api.Server
 	listener     net.Listener
@@ -289,6 +290,10 @@ func newNode(log *console.Log, h handover) (*node, error) {
 	n.reporter = newReporter(n.store, n.log.Printf, func() bool { return n.boot.Resident })
 	if h.WatchdogFD >= 0 {
 		n.watchdog = linux.InheritWatchdog(watchdogPath, h.WatchdogFD)
+	}
+	if h.Netbooted {
+		n.startNetboot()
+		return n, nil
 	}
 	n.bootFiles = &linux.BootFiles{Dir: bootDir, Remount: linux.RemountBoot(n.mounts, bootMount(h.BootPartition))}
 	return n, nil

@@ -15,9 +15,12 @@ const (
 	systemFile = "system.squashfs"
 )
 
-// mountSystem mounts the slot's squashfs at newRoot.
+// mountSystem mounts the slot's squashfs, or that of the initramfs, at newRoot.
 func (n *node) mountSystem() error {
 	file := filepath.Join(bootDir, n.boot.Slot, systemFile)
+	if n.boot.Netbooted {
+		file = ramSystem // its pages stay in RAM for as long as the loop device has it
+	}
 	device, release, err := n.mounts.AttachLoop(file)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ const (
 )
 
 // stage1 runs from the initramfs: it finds the board, and the boot partition
-// with the slot that the firmware chose.
+// with the slot that the firmware chose. A netbooted node has neither.
 func stage1(log *console.Log, m hal.Mounts) (handover, error) {
 	h := handover{WatchdogFD: -1, ListenerFD: -1, Resident: true}
 	if err := mountKernel(m); err != nil {
@@ -59,6 +59,12 @@ func stage1(log *console.Log, m hal.Mounts) (handover, error) {
 		return h, err
 	}
 	h.Board = b.Name
+	if netbooted, err := fromRAM(&h, args); err != nil || netbooted {
+		if err == nil {
+			log.Printf("boot", "Netbooted %s: the system is in RAM.", b.Name)
+		}
+		return h, err
+	}
 	if h.Slot == "" {
 		h.Slot = "A"
 		log.Printf("boot", "The kernel's arguments name no slot (machined.slot=); trying A.")

@@ -37,7 +37,7 @@ func (n *node) stage2() (request, error) {
 	if n.boot.Resident {
 		n.spawn("succession", n.preload)
 	} else {
-		n.log.Printf("boot", "Done: machined %s, slot %s, config from %s.", version, n.boot.Slot, n.loaded.Source)
+		n.log.Printf("boot", "Done: machined %s, %s, config from %s.", version, n.boot.system(), n.loaded.Source)
 	}
 	r, err := n.loop()
 	if err != nil {
@@ -163,9 +163,10 @@ func (n *node) loadConfig() error {
 	for age := range keptConfigs + 1 {
 		paths = append(paths, configPath(age))
 	}
-	for _, path := range append(paths, filepath.Join(cardDir, configName), imageConfig) {
+	for _, path := range append(paths, filepath.Join(cardDir, configName)) {
 		sources = append(sources, config.Source{Name: path, Read: func() ([]byte, error) { return readConfig(n.at(path)) }})
 	}
+	sources = append(sources, n.netbootConfigs()...)
 	n.loaded = config.Load(sources)
 	status := resource.MachineConfig{Source: n.loaded.Source}
 	for _, r := range n.loaded.Rejected {
@@ -234,6 +235,10 @@ func (n *node) startAPI() error {
 		n.apiStatus.State, n.apiStatus.Message = supervise.Waiting.String(), "the identity is made with STATE"
 		return nil
 	}
+	if n.identity == nil && n.boot.Netbooted {
+		n.apiStatus.State, n.apiStatus.Message = supervise.Waiting.String(), "the identity comes from the netboot server"
+		return nil
+	}
 	if n.identity == nil {
 		n.apiStatus.Message = "no identity; see the console"
 		return errors.New("the API stays off: the node has no identity")
@@ -242,7 +247,7 @@ func (n *node) startAPI() error {
 		n.apiStatus.Message = err.Error()
 		return fmt.Errorf("start the API: %w", err)
 	}
-	server, l := api.NewServer(n, n.identity.settings(), func(what string) { n.log.Printf("api", "%s", what) }), n.listener
+	server, l := api.NewServer(n.served(), n.identity.settings(), func(what string) { n.log.Printf("api", "%s", what) }), n.listener
 	n.server = server
 	n.apiStatus.State, n.apiStatus.Healthy = supervise.Running.String(), true
 	n.apiStatus.Message = fmt.Sprintf("listening on port %d", api.Port)

@@ -76,7 +76,7 @@ func (n *node) successionDue() *preloaded {
 // into the same failure.
 func (n *node) succeed(p *preloaded) error {
 	if p.err != nil {
-		return n.stayResident(fmt.Errorf("read the system of slot %s: %w", n.boot.Slot, p.err))
+		return n.stayResident(fmt.Errorf("read the system of %s: %w", n.boot.system(), p.err))
 	}
 	h := n.boot
 	if fd, err := n.keepListener(); err != nil {
@@ -97,7 +97,7 @@ func (n *node) succeed(p *preloaded) error {
 	n.log.Flush(time.Second)
 	err := execute(h)
 	n.boot.ListenerFD = h.ListenerFD
-	return n.stayResident(fmt.Errorf("execute %s of slot %s: %w", program, n.boot.Slot, err))
+	return n.stayResident(fmt.Errorf("execute %s of %s: %w", program, n.boot.system(), err))
 }
 
 // closeRequests refuses endings from now on, unless one was asked for already.
@@ -115,6 +115,9 @@ func (n *node) stayResident(why error) error {
 	n.boot.Resident = false
 	n.startWatchers()
 	n.startUpgrades() // a system on trial that cannot be used is given up
+	if n.boot.Netbooted {
+		n.startNetboot()
+	}
 	n.mu.Lock()
 	n.succeeding = false
 	n.mu.Unlock()

@@ -40,6 +40,9 @@ type Places struct {
 	// BootDisk is the name of the disk that the node was booted from, Boot the
 	// path of its partition; "" when there is none.
 	BootDisk, Boot string
+	// InRAM has volumes in RAM where no disk has a STATE: the node was booted from
+	// no disk.
+	InRAM bool
 	// State and Ephemeral are the mount points of the volumes, Others those of
 	// other file systems, and NewRoot that of a root that is not in use yet.
 	State, Ephemeral, NewRoot string
@@ -105,7 +108,7 @@ func (n *Node) Controllers() []reconcile.Controller {
 		&block.Volumes{
 			Settings: func() *block.Settings { return &n.Settings().Block },
 			Blocks:   n.Blocks, Provisioner: n.Provisioner, Disks: n.Disks, Mounts: n.Mounts, Jobs: n.Jobs,
-			BootDisk: n.BootDisk, Boot: n.Boot, Targets: [2]string{n.State, n.Ephemeral}, MayProvision: n.MayProvision,
+			BootDisk: n.BootDisk, Boot: n.Boot, InRAM: n.InRAM, Targets: [2]string{n.State, n.Ephemeral}, MayProvision: n.MayProvision,
 		},
 		&block.Mounts{Mounts: n.Mounts, Places: places, Skip: n.NewRoot},
 		&timesync.Sync{

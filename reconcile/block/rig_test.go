@@ -26,6 +26,7 @@ type rig struct {
 	bootDisk    string
 	why         string // that volumes cannot be made
 	later       bool
+	inRAM       bool // booted from no disk
 
 	store *reconcile.Store
 	loop  *reconcile.Loop
@@ -103,7 +104,7 @@ func (r *rig) start() {
 		&Discover{Blocks: r.blocks},
 		&Volumes{
 			Settings: func() *Settings { return r.settings }, Blocks: r.blocks, Provisioner: r.provisioner, Disks: r.disks, Mounts: r.mounts,
-			Jobs: r.jobs, BootDisk: r.bootDisk, Boot: boot, Targets: [2]string{stateTarget, ephemeralTarget},
+			Jobs: r.jobs, BootDisk: r.bootDisk, Boot: boot, InRAM: r.inRAM, Targets: [2]string{stateTarget, ephemeralTarget},
 			MayProvision: func() (string, bool) { return r.why, r.later },
 		},
 		&Mounts{Mounts: r.mounts, Places: []Place{{State, stateTarget}, {Ephemeral, ephemeralTarget}}, Skip: "/newroot"},

@@ -50,6 +50,16 @@ func glob(pattern, text string) bool {
 // forGood says that time does not mend it.
 func (c *Volumes) target(devices []hal.BlockDevice, bootDisk string) (disk hal.BlockDevice, why string, forGood bool) {
 	settings := c.Settings()
+	if c.InRAM && settings.Disk == "" && settings.Selector == nil {
+		adopted, list, found := adopt(devices)
+		if found > 1 {
+			return disk, "several disks have a STATE: " + list + "; name one in install.disk", true
+		}
+		if found == 1 {
+			return adopted, "", false
+		}
+		return disk, "waiting for the disk with STATE", false // it was pulled out
+	}
 	var found []hal.BlockDevice
 	for _, d := range devices {
 		if d.Number != 0 {

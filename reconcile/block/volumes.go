@@ -43,6 +43,9 @@ type Volumes struct {
 	// BootDisk is the name of the disk that the node was booted from, Boot the
 	// path of the boot partition; "" when there is none.
 	BootDisk, Boot string
+	// InRAM has the volumes in RAM where no disk has a STATE: the node was booted
+	// from no disk.
+	InRAM bool
 	// Targets are where STATE and EPHEMERAL belong.
 	Targets [2]string
 	// MayProvision says why volumes cannot be made, "" when they can, and
@@ -50,6 +53,8 @@ type Volumes struct {
 	MayProvision func() (why string, later bool)
 
 	boot     bootDisk
+	ram      bool          // the volumes are in RAM
+	adopted  bool          // a disk with a STATE was there
 	making   hal.Job       // provisioning, nil when none is under way
 	on       string        // path of the disk that it is for
 	madeAt   time.Duration // when that ended, 0 before
@@ -124,6 +129,12 @@ func (c *Volumes) work(r *reconcile.Run, mounted []hal.MountInfo, status *[2]res
 		return nil
 	}
 	devices := c.Blocks.Devices()
+	if ram, wait := c.goesToRAM(r, devices); wait {
+		all(Waiting, "looking for a disk with a STATE")
+		return nil
+	} else if ram {
+		return reconcile.First(c.mountRAM(r, 0, mounted, &status[0]), c.mountRAM(r, 1, mounted, &status[1]))
+	}
 	failed := c.dropGone(devices, mounted)
 	bootDisk, boot := c.boot.find(c, devices)
 	disk, why, forGood := c.target(devices, bootDisk)
@@ -134,6 +145,9 @@ func (c *Volumes) work(r *reconcile.Run, mounted []hal.MountInfo, status *[2]res
 	case why != "":
 		all(Waiting, why)
 		return failed
+	}
+	if boot == "" && c.InRAM {
+		boot = bootOn(disk, devices)
 	}
 	d := Decide(disk, partitionsOf(disk, devices), boot, c.Settings().Wipe)
 	if d.Action == Wipe && (c.isMounting() || c.inUse(disk, devices, mounted)) {
@@ -255,10 +269,7 @@ func (c *Volumes) mount(r *reconcile.Run, i int, found hal.BlockDevice, mounted 
 // mountJob mounts the volume and lets its file system fill the partition.
 func (c *Volumes) mountJob(i int, found hal.BlockDevice) func() error {
 	mounts, disks, target := c.Mounts, c.Disks, c.Targets[i]
-	flags := hal.NoSuid | hal.NoDev
-	if i == 0 {
-		flags |= hal.NoExec // EPHEMERAL holds the programs of containers
-	}
+	flags := volumeFlags(i)
 	return func() error {
 		if err := mounts.Mount(hal.Mount{Source: found.Path, Target: target, FSType: "ext4", Flags: flags}); err != nil {
 			return err

@@ -51,7 +51,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	)
 	addTo(root, "node", newVersion(f), newGet(f), newWatch(f), newLogs(f), newService(f), newRuntime(f), newReboot(f), newShutdown(f),
 		newUpgrade(f), newCommit(f), newRollback(f), newApply(f), newReset(f))
-	addTo(root, "local", newConfig(f), newPKI(), newImage(), newBundle(), newQEMU())
+	addTo(root, "local", newConfig(f), newPKI(), newImage(), newBundle(), newNetboot(), newQEMU())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	root.SetCompletionCommandGroupID("local")

@@ -141,10 +141,13 @@ func (c *collector) firmware() error {
 	return c.add("raspberrypi-firmware", "firmware/LICENCE.broadcom", filepath.Join(dir, "LICENSE.broadcom"))
 }
 
-// loaders takes systemd-boot for both architectures. A Debian package that is
+// loaders takes systemd-boot for both architectures, and the stub that makes a
+// kernel an EFI program. A Debian package that is
 // built for another architecture than the machine's is unpacked, not installed.
 func (c *collector) loaders() error {
-	for _, l := range []struct{ arch, file string }{{"amd64", "systemd-bootx64.efi"}, {"arm64", "systemd-bootaa64.efi"}} {
+	for _, l := range []struct{ arch, file, stub string }{
+		{"amd64", "systemd-bootx64.efi", "linuxx64.efi.stub"}, {"arm64", "systemd-bootaa64.efi", "linuxaa64.efi.stub"},
+	} {
 		dir, version, err := c.debian("systemd-boot-efi", l.arch)
 		if err != nil {
 			return err
@@ -156,8 +159,10 @@ func (c *collector) loaders() error {
 		if err := c.licenses(component, filepath.Join(dir, "usr/share/doc/systemd-boot-efi"), "copyright"); err != nil {
 			return err
 		}
-		if err := c.add(component, "loader/"+l.arch+".efi", filepath.Join(dir, "usr/lib/systemd/boot/efi", l.file)); err != nil {
-			return err
+		for part, file := range map[string]string{"loader/" + l.arch + ".efi": l.file, "stub/" + l.arch + ".efi": l.stub} {
+			if err := c.add(component, part, filepath.Join(dir, "usr/lib/systemd/boot/efi", file)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
