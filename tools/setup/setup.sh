@@ -33,6 +33,9 @@ needs() {
 /sbin/depmod kmod
 /bin/ip iproute2
 /usr/sbin/dnsmasq dnsmasq-base
+/usr/bin/curl curl
+/usr/bin/tftp tftp-hpa
+/bin/busybox busybox
 /usr/sbin/chronyd chrony
 /usr/bin/qemu-system-x86_64 qemu-system-x86
 /usr/bin/qemu-system-aarch64 qemu-system-arm

@@ -1,0 +1,104 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+)
+
+// kept is a board as the file has it.
+type kept struct {
+	Board Board `json:"board"`
+	Grant grant `json:"grant,omitzero"`
+}
+
+// maxFile bounds the file, in bytes.
+const maxFile = 8 << 20
+
+func (r *Registry) load() error {
+	if r.File == "" {
+		return nil
+	}
+	doing := "read what is known of the boards from " + r.File
+	info, err := os.Stat(r.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if info.Size() > maxFile {
+		return fmt.Errorf("%s: it has %d bytes, and %d are the most; move it aside", doing, info.Size(), maxFile)
+	}
+	text, err := os.ReadFile(r.File)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	var list []kept
+	if err := json.Unmarshal(text, &list); err != nil {
+		return fmt.Errorf("%s: %w; move it aside to begin anew: boards that were accepted have to be accepted again", doing, err)
+	}
+	for _, k := range list {
+		if k.Board.ID == "" || len(r.boards) == MaxBoards {
+			continue
+		}
+		e := &entry{Board: k.Board, grant: k.Grant}
+		r.version++
+		e.version = r.version
+		r.boards[e.ID] = e
+		if addr, err := netip.ParseAddr(e.Address); err == nil {
+			r.byAddr[addr] = e.ID
+		}
+	}
+	return nil
+}
+
+// save writes the file. The caller holds mu.
+func (r *Registry) save() error {
+	if r.File == "" {
+		return nil
+	}
+	list := make([]kept, 0, len(r.boards))
+	for _, e := range r.boards {
+		list = append(list, kept{e.Board, e.grant})
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	if err := replace(r.File, text); err != nil {
+		return fmt.Errorf("keep what is known of the boards: %w", err)
+	}
+	return nil
+}
+
+// replace writes a file, which has secrets, by a new one and a rename, all of it on
+// the disk when it returns.
+func replace(path string, data []byte) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,283 @@
+// Package server boots boards over a network: DHCP, TFTP, HTTP, what nodes ask for
+// over TLS, and the page that shows it all.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"machined/api/pki"
+	"machined/images/netboot"
+	"machined/tools/netboot/bootfiles"
+	"machined/tools/netboot/dhcp"
+	"machined/tools/netboot/provision"
+	"machined/tools/netboot/registry"
+	"machined/tools/netboot/tftp"
+	"machined/tools/netboot/web"
+)
+
+const (
+	// stateDir has what outlasts the server, in the netboot directory.
+	stateDir = "state"
+	tftpPort = 69
+	// maxConnections bounds the connections to each of the two HTTP servers.
+	maxConnections = 256
+	// headerTime bounds the head of a request, idleTime the wait for the next.
+	headerTime, idleTime = 10 * time.Second, time.Minute
+)
+
+// Options are what a server is to do.
+type Options struct {
+	Dir string // that `machinectl netboot build` made
+	// DHCP has the interface and the addresses; what concerns boots is set here.
+	DHCP     dhcp.Config
+	HTTPPort uint16 // of the files that boards load
+	NodePort uint16 // of what nodes ask over TLS
+	Lab      string // HOST:PORT of the page; empty for none
+	Unknown  registry.Decision
+	Log      *slog.Logger
+}
+
+// Server is what Run runs, for who watches it.
+type Server struct {
+	Options
+	Registry *registry.Registry
+	Metrics  web.Metrics
+
+	files   *bootfiles.Files
+	chooser *chooser
+	configs provision.Configs
+	ids     *provision.Identities
+	tls     *tls.Config
+	dhcp    *dhcp.Server
+	tftp    *tftp.Server
+}
+
+// New checks all that a server needs, without listening yet. The error has every
+// fault that was found.
+func New(o Options) (*Server, error) {
+	s := &Server{Options: o, configs: provision.Configs{Dir: o.Dir}}
+	var err error
+	if s.files, err = bootfiles.Open(o.Dir); err != nil {
+		return nil, err
+	}
+	ca, err := pki.LoadCA(filepath.Join(o.Dir, netboot.PKIDir))
+	if err != nil {
+		return nil, fmt.Errorf("load the CA of the lab; `machinectl netboot build` makes it: %w", err)
+	}
+	own, err := ca.IssueNode([]string{netboot.ServerName}, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("issue the certificate of the server: %w", err)
+	}
+	s.tls = &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{own.Cert.Raw}, PrivateKey: own.Key}},
+	}
+	s.ids = &provision.Identities{Dir: o.Dir, CA: ca, Now: time.Now}
+	if err := s.configs.Check(); err != nil {
+		return nil, err
+	}
+	state := filepath.Join(o.Dir, stateDir)
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, err
+	}
+	s.Registry, err = registry.New(registry.Options{
+		File: filepath.Join(state, "boards.json"), Unknown: o.Unknown, Known: s.configs.Known, Neighbour: neighbour, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.prepare(state)
+}
+
+// prepare makes the servers of the two protocols that firmware speaks.
+func (s *Server) prepare(state string) (err error) {
+	s.files.Token = s.Registry.Token
+	s.files.Board = func(a netip.Addr) string {
+		b, _ := s.Registry.At(a)
+		return b.Name
+	}
+	s.files.NodePort, s.files.HTTPPort = s.NodePort, s.HTTPPort
+	s.chooser = &chooser{files: s.files, registry: s.Registry, httpPort: s.HTTPPort, server: s.DHCP.ServerIP}
+	c := s.DHCP
+	c.Boot, c.Exists, c.OnEvent = s.chooser, s.chooser.exists, s.onDHCP(dhcp.Logger(s.Log))
+	if c.Mode == dhcp.Full && c.LeaseFile == "" {
+		c.LeaseFile = filepath.Join(state, "leases.json")
+	}
+	if s.dhcp, err = dhcp.New(c); err != nil {
+		return err
+	}
+	s.tftp, err = tftp.New(tftp.Options{Open: s.openTFTP, OnEvent: s.onTFTP(tftp.Logger(s.Log))})
+	return err
+}
+
+func (s *Server) openTFTP(_ context.Context, c tftp.Client, name string) (tftp.Content, error) {
+	local := c.LocalIP.Unmap()
+	if !local.IsValid() {
+		local = s.DHCP.ServerIP
+	}
+	return s.files.Open(bootfiles.Asks{Client: c.Addr.Addr().Unmap(), Server: local}, name)
+}
+
+// onDHCP tells the registry of what the DHCP server has done.
+func (s *Server) onDHCP(log func(dhcp.Event)) func(dhcp.Event) {
+	return func(e dhcp.Event) {
+		log(e)
+		id := registry.Name(e.Client.MAC.String())
+		switch e.Kind {
+		case dhcp.Offered, dhcp.Booting:
+			s.Metrics.Offers.Add(1)
+		case dhcp.Leased:
+			s.Metrics.Leases.Add(1)
+		case dhcp.Looped, dhcp.Refused, dhcp.Exhausted, dhcp.Declined:
+			s.Metrics.Refusals.Add(1)
+			s.Registry.Fail(id, "dhcp "+string(e.Kind)+": "+e.Detail)
+		}
+		if e.Address.IsValid() && e.Client.Stage != "" {
+			s.Registry.Address(e.Client.MAC.String(), e.Address)
+		}
+	}
+}
+
+func (s *Server) onTFTP(log func(tftp.Event)) func(tftp.Event) {
+	return func(e tftp.Event) {
+		log(e)
+		t := registry.Transfer{Address: e.Client.Addr.Addr().Unmap(), File: e.Name, Bytes: e.Bytes, Total: e.Total}
+		switch e.Kind {
+		case tftp.Started, tftp.Progress:
+		case tftp.Done:
+			t.Done = true
+			s.Metrics.TFTPDone.Add(1)
+			s.Metrics.TFTPBytes.Add(uint64(e.Bytes))
+		case tftp.Failed:
+			t.Done, t.Err = true, e.Reason
+			if e.Err != nil {
+				t.Err = e.Err.Error()
+			}
+			s.Metrics.TFTPFailed.Add(1)
+		default:
+			return // firmware that looks whether a file is there
+		}
+		s.Registry.Transferred(t)
+		if e.Kind == tftp.Done && isLast(s.files.Index(), e.Name) {
+			s.Registry.Loaded(t.Address)
+		}
+	}
+}
+
+// onHTTP is onTFTP for the two HTTP servers.
+func (s *Server) onHTTP(t web.Transfer) {
+	r := registry.Transfer{Address: t.Client, File: t.File, Bytes: t.Bytes, Total: t.Total, Done: t.Done}
+	if t.Err != nil {
+		r.Err = t.Err.Error()
+	}
+	s.Registry.Transferred(r)
+	switch {
+	case t.Err != nil:
+		s.Metrics.HTTPFailed.Add(1)
+		s.Log.Warn("http failed", "client", t.Client.String(), "file", registry.Clean(t.File), "error", t.Err.Error())
+	case t.Done:
+		s.Metrics.HTTPDone.Add(1)
+		s.Metrics.HTTPBytes.Add(uint64(t.Bytes))
+		s.Log.Info("http done", "client", t.Client.String(), "file", registry.Clean(t.File), "bytes", t.Bytes, "total", t.Total)
+		if isLast(s.files.Index(), t.File) && t.Bytes == t.Total {
+			s.Registry.Loaded(t.Client)
+		}
+	}
+}
+
+// Run serves until the context ends, which is no error, or one of the servers
+// fails.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer s.files.Close()
+	runs, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	s.Log.Info("serving", "interface", s.DHCP.Interface, "address", s.DHCP.ServerIP.String(), "dhcp", string(s.DHCP.Mode),
+		"http", s.HTTPPort, "nodes", s.NodePort, "page", s.Lab)
+	ended := make(chan error)
+	for _, run := range runs {
+		go func() { ended <- run(ctx) }()
+	}
+	for range runs {
+		err = errors.Join(err, <-ended)
+		cancel() // one alone is of no use
+	}
+	return err
+}
+
+// listen opens all sockets, so that what is in use is said before anything is
+// answered.
+func (s *Server) listen(ctx context.Context) (runs []func(context.Context) error, err error) {
+	boot := web.Boot{Open: s.files.Open, OnTransfer: s.onHTTP}
+	node := &web.Node{Registry: s.Registry, Config: s.configs.Config, Identity: s.ids.Of, Image: s.files.Image, OnTransfer: s.onHTTP}
+	lab := &web.Lab{Registry: s.Registry, Metrics: &s.Metrics}
+	ip := s.DHCP.ServerIP
+	for _, h := range []struct {
+		what, address string
+		handler       http.Handler
+		tls           *tls.Config
+	}{
+		{"files", netip.AddrPortFrom(ip, s.HTTPPort).String(), boot, nil},
+		{"nodes", netip.AddrPortFrom(ip, s.NodePort).String(), node.Handler(), s.tls},
+		{"the page", s.Lab, lab.Handler(), nil},
+	} {
+		if h.address == "" {
+			continue
+		}
+		l, listenErr := net.Listen("tcp", h.address)
+		if listenErr != nil {
+			err = errors.Join(err, fmt.Errorf("listen for %s; is another server running, or is the address not this machine's? %w", h.what, listenErr))
+			continue
+		}
+		context.AfterFunc(ctx, func() { _ = l.Close() })
+		runs = append(runs, serveHTTP(netutil.LimitListener(l, maxConnections), h.handler, h.tls, s.Log))
+	}
+	conn, listenErr := net.ListenPacket("udp4", netip.AddrPortFrom(netip.IPv4Unspecified(), tftpPort).String())
+	if listenErr != nil {
+		err = errors.Join(err, fmt.Errorf("listen for TFTP: %w", listenErr))
+	} else {
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
+		runs = append(runs, func(ctx context.Context) error { return s.tftp.Serve(ctx, conn) })
+	}
+	d, listenErr := s.dhcp.Listen()
+	if listenErr != nil {
+		return nil, errors.Join(err, listenErr)
+	}
+	return append(runs, d.Serve), err
+}
+
+// serveHTTP serves on l until the context ends.
+func serveHTTP(l net.Listener, h http.Handler, c *tls.Config, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		hs := &http.Server{
+			Handler: h, TLSConfig: c, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 16 << 10,
+			ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			BaseContext: func(net.Listener) context.Context { return ctx },
+		}
+		stop := context.AfterFunc(ctx, func() { _ = hs.Close() })
+		defer stop()
+		serve := hs.Serve
+		if c != nil {
+			serve = func(l net.Listener) error { return hs.ServeTLS(l, "", "") }
+		}
+		if err := serve(l); ctx.Err() == nil {
+			return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+		}
+		return nil
+	}
+}
