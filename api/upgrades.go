@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -30,6 +31,8 @@ type Upgrades interface {
 	Rollback(by string) error
 	// ApplyConfig checks a config, keeps it and acts on it.
 	ApplyConfig(by string, config []byte, dryRun bool) (Applied, error)
+	// Install begins to write the node to a disk.
+	Install(by, disk string, wipe, noReboot bool) error
 	// Reset asks for STATE and EPHEMERAL to be wiped and a restart.
 	Reset(by string, keepIdentity bool) error
 }
@@ -108,6 +111,13 @@ func (s *service) Upgrade(ctx context.Context, r *machinepb.UpgradeRequest) (*ma
 		return nil, status.Errorf(codes.InvalidArgument, "the SHA-256 of the bundle is %q; want 64 hexadecimal digits", r.GetSha256())
 	}
 	return do(ctx, func(by string) error { return s.node.Upgrade(by, r.GetUrl(), r.GetSha256(), options(r.GetOptions())) })
+}
+
+func (s *service) Install(ctx context.Context, r *machinepb.InstallRequest) (*machinepb.Empty, error) {
+	if !strings.HasPrefix(r.GetDisk(), "/dev/") {
+		return nil, status.Errorf(codes.InvalidArgument, "the disk is %q; want a path such as /dev/sda, see DiskStatus", r.GetDisk())
+	}
+	return do(ctx, func(by string) error { return s.node.Install(by, r.GetDisk(), r.GetWipe(), r.GetNoReboot()) })
 }
 
 func (s *service) UpgradeCommit(ctx context.Context, _ *machinepb.Empty) (*machinepb.Empty, error) {

@@ -57,6 +57,7 @@ func (n *node) pass() time.Duration {
 	n.publishServices()
 	wait = min(wait, time.Duration(n.followUpgrades(now)-now))
 	wait = min(wait, time.Duration(n.followNetboot(now)-now))
+	n.followInstall()
 	n.closePodLogs(now)
 	n.reporter.look()
 	n.tell()

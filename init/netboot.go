@@ -256,7 +256,8 @@ func (n *node) useServedIdentity(id *netboot.Identity) error {
 // does not arrive is not sent again.
 func (n *node) tellServer(now int64) {
 	b := &n.netboot
-	if b.session == "" || b.telling != nil && !b.telling.Done() || b.told.Phase == phaseReady {
+	installing := n.installs.now().Phase == installWriting
+	if b.session == "" || b.telling != nil && !b.telling.Done() || b.told.Phase == phaseReady && !installing {
 		return
 	}
 	s := n.netbootStatus(now)
@@ -270,6 +271,12 @@ func (n *node) tellServer(now int64) {
 
 func (n *node) netbootStatus(now int64) netboot.Status {
 	b := &n.netboot
+	if s := n.installs.now(); s.Phase == installWriting && s.TotalBytes > 0 {
+		const step = 5 // a call for each of them
+		return netboot.Status{Phase: "installing", Percent: int(100*s.Bytes/s.TotalBytes) / step * step, Message: "to " + s.Disk}
+	} else if s.Phase == installDone {
+		return b.told // which the job does
+	}
 	if !b.settled {
 		return netboot.Status{Phase: "config", Percent: 25, Message: b.said}
 	}

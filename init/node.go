@@ -65,6 +65,7 @@ type node struct {
 	sinks        sinks
 	shown        shown
 	netboot      netbooting
+	installs     installs
 	identity     *identity
 	server       *api.Server
 	listener     net.Listener

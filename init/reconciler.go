@@ -43,7 +43,8 @@ func newReconciler(panicked func(name string, err error)) (*reconciler, error) {
 	}
 	c.by, err = c.store.Register("machined",
 		reconcile.Output{Kind: resource.MachineConfigKind}, reconcile.Output{Kind: resource.ServiceStatusKind},
-		reconcile.Output{Kind: resource.UpgradeStatusKind}, reconcile.Output{Kind: resource.SlotStatusKind}, reconcile.Output{Kind: resource.BootStatusKind})
+		reconcile.Output{Kind: resource.UpgradeStatusKind}, reconcile.Output{Kind: resource.SlotStatusKind}, reconcile.Output{Kind: resource.BootStatusKind},
+		reconcile.Output{Kind: resource.InstallStatusKind})
 	return c, err
 }
 

@@ -187,6 +187,10 @@ func (n *node) loadConfig() error {
 	}
 	status.Bytes = string(redacted)
 	n.settings = newSettings(n.loaded.Config.Machine)
+	if n.installsSystem() {
+		// The volumes are where the node boots from, and it will from there.
+		n.settings.Block.Disk, n.settings.Block.Selector, n.settings.Block.Wipe = "", nil, false
+	}
 	now := n.loaded
 	n.configs.mu.Lock()
 	n.configs.now = &now

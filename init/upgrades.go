@@ -120,14 +120,24 @@ func (n *node) bootloader() hal.Bootloader {
 	if !ok || n.bootFiles == nil {
 		return nil
 	}
+	loader := loaderOf(b, n.bootFiles)
+	switch l := loader.(type) {
+	case *x86.Bootloader:
+		l.Pin = n.pinnedEntry
+	case *rpi.Bootloader:
+		if n.loaded.Config.Machine.Upgrade.Firmware == config.FirmwareFlipFirst {
+			l.FlipFirst()
+		}
+	}
+	return loader
+}
+
+// loaderOf is the bootloader of a board's boot partition.
+func loaderOf(b board.Board, files hal.BootFiles) hal.Bootloader {
 	if b.Firmware == board.UEFI {
-		return &x86.Bootloader{Files: n.bootFiles, Pin: n.pinnedEntry}
+		return &x86.Bootloader{Files: files}
 	}
-	strategy := rpi.Tryboot
-	if n.loaded.Config.Machine.Upgrade.Firmware == config.FirmwareFlipFirst {
-		strategy = rpi.FlipFirst
-	}
-	return &rpi.Bootloader{Files: n.bootFiles, Strategy: strategy}
+	return &rpi.Bootloader{Files: files}
 }
 
 // pinnedVariable is what `bootctl set-default` sets, and the loader's menu.

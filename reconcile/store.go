@@ -53,6 +53,7 @@ type Store struct {
 	Upgrades       Table[resource.UpgradeStatus]
 	Slots          Table[resource.SlotStatus]
 	Boots          Table[resource.BootStatus]
+	Installs       Table[resource.InstallStatus]
 	Memory         Table[resource.MemoryStatus]
 	Controllers    Table[resource.ControllerStatus]
 
@@ -90,7 +91,7 @@ func NewStore(lock Locker) *Store {
 		&s.Links, &s.Addresses, &s.Routes, &s.Leases,
 		&s.Disks, &s.Discovered, &s.Volumes, &s.Mounts,
 		&s.MachineConfigs, &s.Services, &s.Time, &s.Runtimes, &s.Pods, &s.Upgrades,
-		&s.Slots, &s.Boots, &s.Memory, &s.Controllers,
+		&s.Slots, &s.Boots, &s.Installs, &s.Memory, &s.Controllers,
 	})
 	for i, t := range s.tables {
 		// Numbers begin at 1: a watch from 0 is one that has seen nothing.

@@ -150,6 +150,11 @@ func (n *Node) CommitUpgrade(by string) error { return n.end("commit by " + by) 
 // Rollback implements api.Node.
 func (n *Node) Rollback(by string) error { return n.end("rollback by " + by) }
 
+// Install implements api.Node.
+func (n *Node) Install(by, disk string, wipe, noReboot bool) error {
+	return n.end(fmt.Sprintf("installation on %s, wipe %v, no reboot %v, by %s", disk, wipe, noReboot, by))
+}
+
 // ApplyConfig implements api.Node.
 func (n *Node) ApplyConfig(by string, config []byte, dryRun bool) (api.Applied, error) {
 	return n.Applied, n.end(fmt.Sprintf("config of %d bytes, dry run %v, by %s", len(config), dryRun, by))

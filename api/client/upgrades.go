@@ -52,7 +52,18 @@ func (c *Client) Upgrade(ctx context.Context, location, sha256 string, o *machin
 // Upgrading returns the fields of the node's UpgradeStatus, none if it was never
 // upgraded.
 func (c *Client) Upgrading(ctx context.Context) (map[string]string, error) {
-	entries, err := c.List(ctx, "UpgradeStatus", "")
+	return c.one(ctx, "UpgradeStatus")
+}
+
+// Installing returns the fields of the node's InstallStatus, none if it was never
+// to be installed.
+func (c *Client) Installing(ctx context.Context) (map[string]string, error) {
+	return c.one(ctx, "InstallStatus")
+}
+
+// one returns the fields of a kind that has one resource at most.
+func (c *Client) one(ctx context.Context, kind string) (map[string]string, error) {
+	entries, err := c.List(ctx, kind, "")
 	fields := make(map[string]string)
 	for _, e := range entries {
 		for _, f := range e.GetFields() {
@@ -132,6 +143,14 @@ func (c *Client) CommitUpgrade(ctx context.Context) error {
 func (c *Client) Rollback(ctx context.Context) error {
 	return refineRefusal(c.callWithin(ctx, "roll back", max(c.options.Timeout, time.Minute), func(ctx context.Context) error {
 		_, err := c.service.Rollback(ctx, &machinepb.Empty{})
+		return err
+	}))
+}
+
+// Install has the node write itself to a disk. It returns once that has begun.
+func (c *Client) Install(ctx context.Context, disk string, wipe, noReboot bool) error {
+	return refineRefusal(c.callWithin(ctx, "install", max(c.options.Timeout, time.Minute), func(ctx context.Context) error {
+		_, err := c.service.Install(ctx, &machinepb.InstallRequest{Disk: disk, Wipe: wipe, NoReboot: noReboot})
 		return err
 	}))
 }

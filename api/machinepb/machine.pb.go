@@ -700,6 +700,69 @@ func (x *UpgradeOptions) GetKexec() bool {
 	return false
 }
 
+type InstallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Path of the disk, such as /dev/sda.
+	Disk string `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`
+	// What is on the disk may be destroyed.
+	Wipe bool `protobuf:"varint,2,opt,name=wipe,proto3" json:"wipe,omitempty"`
+	// Do not restart when it is done.
+	NoReboot      bool `protobuf:"varint,3,opt,name=no_reboot,json=noReboot,proto3" json:"no_reboot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstallRequest) Reset() {
+	*x = InstallRequest{}
+	mi := &file_api_machine_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstallRequest) ProtoMessage() {}
+
+func (x *InstallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_machine_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstallRequest.ProtoReflect.Descriptor instead.
+func (*InstallRequest) Descriptor() ([]byte, []int) {
+	return file_api_machine_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *InstallRequest) GetDisk() string {
+	if x != nil {
+		return x.Disk
+	}
+	return ""
+}
+
+func (x *InstallRequest) GetWipe() bool {
+	if x != nil {
+		return x.Wipe
+	}
+	return false
+}
+
+func (x *InstallRequest) GetNoReboot() bool {
+	if x != nil {
+		return x.NoReboot
+	}
+	return false
+}
+
 type UpgradeChunk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the first chunk alone.
@@ -711,7 +774,7 @@ type UpgradeChunk struct {
 
 func (x *UpgradeChunk) Reset() {
 	*x = UpgradeChunk{}
-	mi := &file_api_machine_proto_msgTypes[10]
+	mi := &file_api_machine_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -723,7 +786,7 @@ func (x *UpgradeChunk) String() string {
 func (*UpgradeChunk) ProtoMessage() {}
 
 func (x *UpgradeChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[10]
+	mi := &file_api_machine_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -736,7 +799,7 @@ func (x *UpgradeChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpgradeChunk.ProtoReflect.Descriptor instead.
 func (*UpgradeChunk) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{10}
+	return file_api_machine_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpgradeChunk) GetOptions() *UpgradeOptions {
@@ -764,7 +827,7 @@ type UpgradeResponse struct {
 
 func (x *UpgradeResponse) Reset() {
 	*x = UpgradeResponse{}
-	mi := &file_api_machine_proto_msgTypes[11]
+	mi := &file_api_machine_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +839,7 @@ func (x *UpgradeResponse) String() string {
 func (*UpgradeResponse) ProtoMessage() {}
 
 func (x *UpgradeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[11]
+	mi := &file_api_machine_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +852,7 @@ func (x *UpgradeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpgradeResponse.ProtoReflect.Descriptor instead.
 func (*UpgradeResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{11}
+	return file_api_machine_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpgradeResponse) GetVersion() string {
@@ -818,7 +881,7 @@ type ApplyConfigRequest struct {
 
 func (x *ApplyConfigRequest) Reset() {
 	*x = ApplyConfigRequest{}
-	mi := &file_api_machine_proto_msgTypes[12]
+	mi := &file_api_machine_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +893,7 @@ func (x *ApplyConfigRequest) String() string {
 func (*ApplyConfigRequest) ProtoMessage() {}
 
 func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[12]
+	mi := &file_api_machine_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +906,7 @@ func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigRequest.ProtoReflect.Descriptor instead.
 func (*ApplyConfigRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{12}
+	return file_api_machine_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ApplyConfigRequest) GetConfig() []byte {
@@ -874,7 +937,7 @@ type ApplyConfigResponse struct {
 
 func (x *ApplyConfigResponse) Reset() {
 	*x = ApplyConfigResponse{}
-	mi := &file_api_machine_proto_msgTypes[13]
+	mi := &file_api_machine_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +949,7 @@ func (x *ApplyConfigResponse) String() string {
 func (*ApplyConfigResponse) ProtoMessage() {}
 
 func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[13]
+	mi := &file_api_machine_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +962,7 @@ func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigResponse.ProtoReflect.Descriptor instead.
 func (*ApplyConfigResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{13}
+	return file_api_machine_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ApplyConfigResponse) GetWarnings() []string {
@@ -932,7 +995,7 @@ type ServiceListResponse struct {
 
 func (x *ServiceListResponse) Reset() {
 	*x = ServiceListResponse{}
-	mi := &file_api_machine_proto_msgTypes[14]
+	mi := &file_api_machine_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +1007,7 @@ func (x *ServiceListResponse) String() string {
 func (*ServiceListResponse) ProtoMessage() {}
 
 func (x *ServiceListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[14]
+	mi := &file_api_machine_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +1020,7 @@ func (x *ServiceListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceListResponse.ProtoReflect.Descriptor instead.
 func (*ServiceListResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{14}
+	return file_api_machine_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ServiceListResponse) GetServices() []*ServiceInfo {
@@ -976,7 +1039,7 @@ type ServiceRequest struct {
 
 func (x *ServiceRequest) Reset() {
 	*x = ServiceRequest{}
-	mi := &file_api_machine_proto_msgTypes[15]
+	mi := &file_api_machine_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1051,7 @@ func (x *ServiceRequest) String() string {
 func (*ServiceRequest) ProtoMessage() {}
 
 func (x *ServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[15]
+	mi := &file_api_machine_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1064,7 @@ func (x *ServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRequest.ProtoReflect.Descriptor instead.
 func (*ServiceRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{15}
+	return file_api_machine_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ServiceRequest) GetId() string {
@@ -1043,7 +1106,7 @@ type ServiceInfo struct {
 
 func (x *ServiceInfo) Reset() {
 	*x = ServiceInfo{}
-	mi := &file_api_machine_proto_msgTypes[16]
+	mi := &file_api_machine_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1118,7 @@ func (x *ServiceInfo) String() string {
 func (*ServiceInfo) ProtoMessage() {}
 
 func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[16]
+	mi := &file_api_machine_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1131,7 @@ func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceInfo.ProtoReflect.Descriptor instead.
 func (*ServiceInfo) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{16}
+	return file_api_machine_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ServiceInfo) GetId() string {
@@ -1173,7 +1236,7 @@ type ServiceEvent struct {
 
 func (x *ServiceEvent) Reset() {
 	*x = ServiceEvent{}
-	mi := &file_api_machine_proto_msgTypes[17]
+	mi := &file_api_machine_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1248,7 @@ func (x *ServiceEvent) String() string {
 func (*ServiceEvent) ProtoMessage() {}
 
 func (x *ServiceEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[17]
+	mi := &file_api_machine_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1261,7 @@ func (x *ServiceEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceEvent.ProtoReflect.Descriptor instead.
 func (*ServiceEvent) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{17}
+	return file_api_machine_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ServiceEvent) GetTimeUnixNanos() int64 {
@@ -1234,7 +1297,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_api_machine_proto_msgTypes[18]
+	mi := &file_api_machine_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1309,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[18]
+	mi := &file_api_machine_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1322,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{18}
+	return file_api_machine_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LogsRequest) GetService() string {
@@ -1295,7 +1358,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_api_machine_proto_msgTypes[19]
+	mi := &file_api_machine_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1370,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[19]
+	mi := &file_api_machine_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1383,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{19}
+	return file_api_machine_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LogsResponse) GetRecords() []*LogRecord {
@@ -1350,7 +1413,7 @@ type LogRecord struct {
 
 func (x *LogRecord) Reset() {
 	*x = LogRecord{}
-	mi := &file_api_machine_proto_msgTypes[20]
+	mi := &file_api_machine_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1425,7 @@ func (x *LogRecord) String() string {
 func (*LogRecord) ProtoMessage() {}
 
 func (x *LogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_api_machine_proto_msgTypes[20]
+	mi := &file_api_machine_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1438,7 @@ func (x *LogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogRecord.ProtoReflect.Descriptor instead.
 func (*LogRecord) Descriptor() ([]byte, []int) {
-	return file_api_machine_proto_rawDescGZIP(), []int{20}
+	return file_api_machine_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LogRecord) GetTimeUnixNanos() int64 {
@@ -1453,6 +1516,10 @@ const file_api_machine_proto_rawDesc = "" +
 	"\rmanual_commit\x18\x02 \x01(\bR\fmanualCommit\x12\x16\n" +
 	"\x06staged\x18\x03 \x01(\bR\x06staged\x12\x14\n" +
 	"\x05kexec\x18\x04 \x01(\bR\x05kexec\"U\n" +
+	"\x0eInstallRequest\x12\x12\n" +
+	"\x04disk\x18\x01 \x01(\tR\x04disk\x12\x12\n" +
+	"\x04wipe\x18\x02 \x01(\bR\x04wipe\x12\x1b\n" +
+	"\tno_reboot\x18\x03 \x01(\bR\bnoReboot\"U\n" +
 	"\fUpgradeChunk\x121\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.machine.UpgradeOptionsR\aoptions\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"?\n" +
@@ -1501,7 +1568,7 @@ const file_api_machine_proto_rawDesc = "" +
 	"\tLogRecord\x12&\n" +
 	"\x0ftime_unix_nanos\x18\x01 \x01(\x03R\rtimeUnixNanos\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\fR\x04text2\xff\a\n" +
+	"\x04text\x18\x03 \x01(\fR\x04text2\xb3\b\n" +
 	"\x0eMachineService\x123\n" +
 	"\aVersion\x12\x0e.machine.Empty\x1a\x18.machine.VersionResponse\x12N\n" +
 	"\rListResources\x12\x1d.machine.ListResourcesRequest\x1a\x1e.machine.ListResourcesResponse\x125\n" +
@@ -1511,7 +1578,8 @@ const file_api_machine_proto_rawDesc = "" +
 	"\x05Reset\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x123\n" +
 	"\x11ResetKeepIdentity\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x122\n" +
 	"\aUpgrade\x12\x17.machine.UpgradeRequest\x1a\x0e.machine.Empty\x12@\n" +
-	"\vUpgradePush\x12\x15.machine.UpgradeChunk\x1a\x18.machine.UpgradeResponse(\x01\x12/\n" +
+	"\vUpgradePush\x12\x15.machine.UpgradeChunk\x1a\x18.machine.UpgradeResponse(\x01\x122\n" +
+	"\aInstall\x12\x17.machine.InstallRequest\x1a\x0e.machine.Empty\x12/\n" +
 	"\rUpgradeCommit\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12*\n" +
 	"\bRollback\x12\x0e.machine.Empty\x1a\x0e.machine.Empty\x12H\n" +
 	"\vApplyConfig\x12\x1b.machine.ApplyConfigRequest\x1a\x1c.machine.ApplyConfigResponse\x12;\n" +
@@ -1535,7 +1603,7 @@ func file_api_machine_proto_rawDescGZIP() []byte {
 }
 
 var file_api_machine_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_api_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_api_machine_proto_goTypes = []any{
 	(WatchEvent_Op)(0),            // 0: machine.WatchEvent.Op
 	(*Empty)(nil),                 // 1: machine.Empty
@@ -1548,17 +1616,18 @@ var file_api_machine_proto_goTypes = []any{
 	(*WatchEvent)(nil),            // 8: machine.WatchEvent
 	(*UpgradeRequest)(nil),        // 9: machine.UpgradeRequest
 	(*UpgradeOptions)(nil),        // 10: machine.UpgradeOptions
-	(*UpgradeChunk)(nil),          // 11: machine.UpgradeChunk
-	(*UpgradeResponse)(nil),       // 12: machine.UpgradeResponse
-	(*ApplyConfigRequest)(nil),    // 13: machine.ApplyConfigRequest
-	(*ApplyConfigResponse)(nil),   // 14: machine.ApplyConfigResponse
-	(*ServiceListResponse)(nil),   // 15: machine.ServiceListResponse
-	(*ServiceRequest)(nil),        // 16: machine.ServiceRequest
-	(*ServiceInfo)(nil),           // 17: machine.ServiceInfo
-	(*ServiceEvent)(nil),          // 18: machine.ServiceEvent
-	(*LogsRequest)(nil),           // 19: machine.LogsRequest
-	(*LogsResponse)(nil),          // 20: machine.LogsResponse
-	(*LogRecord)(nil),             // 21: machine.LogRecord
+	(*InstallRequest)(nil),        // 11: machine.InstallRequest
+	(*UpgradeChunk)(nil),          // 12: machine.UpgradeChunk
+	(*UpgradeResponse)(nil),       // 13: machine.UpgradeResponse
+	(*ApplyConfigRequest)(nil),    // 14: machine.ApplyConfigRequest
+	(*ApplyConfigResponse)(nil),   // 15: machine.ApplyConfigResponse
+	(*ServiceListResponse)(nil),   // 16: machine.ServiceListResponse
+	(*ServiceRequest)(nil),        // 17: machine.ServiceRequest
+	(*ServiceInfo)(nil),           // 18: machine.ServiceInfo
+	(*ServiceEvent)(nil),          // 19: machine.ServiceEvent
+	(*LogsRequest)(nil),           // 20: machine.LogsRequest
+	(*LogsResponse)(nil),          // 21: machine.LogsResponse
+	(*LogRecord)(nil),             // 22: machine.LogRecord
 }
 var file_api_machine_proto_depIdxs = []int32{
 	5,  // 0: machine.ListResourcesResponse.entries:type_name -> machine.ResourceEntry
@@ -1567,9 +1636,9 @@ var file_api_machine_proto_depIdxs = []int32{
 	5,  // 3: machine.WatchEvent.entry:type_name -> machine.ResourceEntry
 	10, // 4: machine.UpgradeRequest.options:type_name -> machine.UpgradeOptions
 	10, // 5: machine.UpgradeChunk.options:type_name -> machine.UpgradeOptions
-	17, // 6: machine.ServiceListResponse.services:type_name -> machine.ServiceInfo
-	18, // 7: machine.ServiceInfo.events:type_name -> machine.ServiceEvent
-	21, // 8: machine.LogsResponse.records:type_name -> machine.LogRecord
+	18, // 6: machine.ServiceListResponse.services:type_name -> machine.ServiceInfo
+	19, // 7: machine.ServiceInfo.events:type_name -> machine.ServiceEvent
+	22, // 8: machine.LogsResponse.records:type_name -> machine.LogRecord
 	1,  // 9: machine.MachineService.Version:input_type -> machine.Empty
 	3,  // 10: machine.MachineService.ListResources:input_type -> machine.ListResourcesRequest
 	7,  // 11: machine.MachineService.Watch:input_type -> machine.WatchRequest
@@ -1578,36 +1647,38 @@ var file_api_machine_proto_depIdxs = []int32{
 	1,  // 14: machine.MachineService.Reset:input_type -> machine.Empty
 	1,  // 15: machine.MachineService.ResetKeepIdentity:input_type -> machine.Empty
 	9,  // 16: machine.MachineService.Upgrade:input_type -> machine.UpgradeRequest
-	11, // 17: machine.MachineService.UpgradePush:input_type -> machine.UpgradeChunk
-	1,  // 18: machine.MachineService.UpgradeCommit:input_type -> machine.Empty
-	1,  // 19: machine.MachineService.Rollback:input_type -> machine.Empty
-	13, // 20: machine.MachineService.ApplyConfig:input_type -> machine.ApplyConfigRequest
-	1,  // 21: machine.MachineService.ServiceList:input_type -> machine.Empty
-	16, // 22: machine.MachineService.ServiceStart:input_type -> machine.ServiceRequest
-	16, // 23: machine.MachineService.ServiceStop:input_type -> machine.ServiceRequest
-	16, // 24: machine.MachineService.ServiceRestart:input_type -> machine.ServiceRequest
-	19, // 25: machine.MachineService.Logs:input_type -> machine.LogsRequest
-	1,  // 26: machine.MachineService.ResetRuntime:input_type -> machine.Empty
-	2,  // 27: machine.MachineService.Version:output_type -> machine.VersionResponse
-	4,  // 28: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
-	8,  // 29: machine.MachineService.Watch:output_type -> machine.WatchEvent
-	1,  // 30: machine.MachineService.Reboot:output_type -> machine.Empty
-	1,  // 31: machine.MachineService.Shutdown:output_type -> machine.Empty
-	1,  // 32: machine.MachineService.Reset:output_type -> machine.Empty
-	1,  // 33: machine.MachineService.ResetKeepIdentity:output_type -> machine.Empty
-	1,  // 34: machine.MachineService.Upgrade:output_type -> machine.Empty
-	12, // 35: machine.MachineService.UpgradePush:output_type -> machine.UpgradeResponse
-	1,  // 36: machine.MachineService.UpgradeCommit:output_type -> machine.Empty
-	1,  // 37: machine.MachineService.Rollback:output_type -> machine.Empty
-	14, // 38: machine.MachineService.ApplyConfig:output_type -> machine.ApplyConfigResponse
-	15, // 39: machine.MachineService.ServiceList:output_type -> machine.ServiceListResponse
-	17, // 40: machine.MachineService.ServiceStart:output_type -> machine.ServiceInfo
-	17, // 41: machine.MachineService.ServiceStop:output_type -> machine.ServiceInfo
-	17, // 42: machine.MachineService.ServiceRestart:output_type -> machine.ServiceInfo
-	20, // 43: machine.MachineService.Logs:output_type -> machine.LogsResponse
-	1,  // 44: machine.MachineService.ResetRuntime:output_type -> machine.Empty
-	27, // [27:45] is the sub-list for method output_type
-	9,  // [9:27] is the sub-list for method input_type
+	12, // 17: machine.MachineService.UpgradePush:input_type -> machine.UpgradeChunk
+	11, // 18: machine.MachineService.Install:input_type -> machine.InstallRequest
+	1,  // 19: machine.MachineService.UpgradeCommit:input_type -> machine.Empty
+	1,  // 20: machine.MachineService.Rollback:input_type -> machine.Empty
+	14, // 21: machine.MachineService.ApplyConfig:input_type -> machine.ApplyConfigRequest
+	1,  // 22: machine.MachineService.ServiceList:input_type -> machine.Empty
+	17, // 23: machine.MachineService.ServiceStart:input_type -> machine.ServiceRequest
+	17, // 24: machine.MachineService.ServiceStop:input_type -> machine.ServiceRequest
+	17, // 25: machine.MachineService.ServiceRestart:input_type -> machine.ServiceRequest
+	20, // 26: machine.MachineService.Logs:input_type -> machine.LogsRequest
+	1,  // 27: machine.MachineService.ResetRuntime:input_type -> machine.Empty
+	2,  // 28: machine.MachineService.Version:output_type -> machine.VersionResponse
+	4,  // 29: machine.MachineService.ListResources:output_type -> machine.ListResourcesResponse
+	8,  // 30: machine.MachineService.Watch:output_type -> machine.WatchEvent
+	1,  // 31: machine.MachineService.Reboot:output_type -> machine.Empty
+	1,  // 32: machine.MachineService.Shutdown:output_type -> machine.Empty
+	1,  // 33: machine.MachineService.Reset:output_type -> machine.Empty
+	1,  // 34: machine.MachineService.ResetKeepIdentity:output_type -> machine.Empty
+	1,  // 35: machine.MachineService.Upgrade:output_type -> machine.Empty
+	13, // 36: machine.MachineService.UpgradePush:output_type -> machine.UpgradeResponse
+	1,  // 37: machine.MachineService.Install:output_type -> machine.Empty
+	1,  // 38: machine.MachineService.UpgradeCommit:output_type -> machine.Empty
+	1,  // 39: machine.MachineService.Rollback:output_type -> machine.Empty
+	15, // 40: machine.MachineService.ApplyConfig:output_type -> machine.ApplyConfigResponse
+	16, // 41: machine.MachineService.ServiceList:output_type -> machine.ServiceListResponse
+	18, // 42: machine.MachineService.ServiceStart:output_type -> machine.ServiceInfo
+	18, // 43: machine.MachineService.ServiceStop:output_type -> machine.ServiceInfo
+	18, // 44: machine.MachineService.ServiceRestart:output_type -> machine.ServiceInfo
+	21, // 45: machine.MachineService.Logs:output_type -> machine.LogsResponse
+	1,  // 46: machine.MachineService.ResetRuntime:output_type -> machine.Empty
+	28, // [28:47] is the sub-list for method output_type
+	9,  // [9:28] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1624,7 +1695,7 @@ func file_api_machine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_machine_proto_rawDesc), len(file_api_machine_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

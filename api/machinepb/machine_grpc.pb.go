@@ -33,6 +33,7 @@ const (
 	MachineService_ResetKeepIdentity_FullMethodName = "/machine.MachineService/ResetKeepIdentity"
 	MachineService_Upgrade_FullMethodName           = "/machine.MachineService/Upgrade"
 	MachineService_UpgradePush_FullMethodName       = "/machine.MachineService/UpgradePush"
+	MachineService_Install_FullMethodName           = "/machine.MachineService/Install"
 	MachineService_UpgradeCommit_FullMethodName     = "/machine.MachineService/UpgradeCommit"
 	MachineService_Rollback_FullMethodName          = "/machine.MachineService/Rollback"
 	MachineService_ApplyConfig_FullMethodName       = "/machine.MachineService/ApplyConfig"
@@ -81,6 +82,10 @@ type MachineServiceClient interface {
 	// returns when the bundle is on the disk, verified, and the restart asked for.
 	// Role: os:admin.
 	UpgradePush(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UpgradeChunk, UpgradeResponse], error)
+	// Install has a node that runs from RAM or from another disk write itself to a
+	// disk, and restart from there. It returns once that has begun: InstallStatus
+	// tells of the rest. Role: os:admin.
+	Install(ctx context.Context, in *InstallRequest, opts ...grpc.CallOption) (*Empty, error)
 	// UpgradeCommit keeps a system that is on trial. Role: os:admin.
 	UpgradeCommit(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
 	// Rollback restarts into the other slot. Role: os:admin.
@@ -220,6 +225,16 @@ func (c *machineServiceClient) UpgradePush(ctx context.Context, opts ...grpc.Cal
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MachineService_UpgradePushClient = grpc.ClientStreamingClient[UpgradeChunk, UpgradeResponse]
 
+func (c *machineServiceClient) Install(ctx context.Context, in *InstallRequest, opts ...grpc.CallOption) (*Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Empty)
+	err := c.cc.Invoke(ctx, MachineService_Install_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *machineServiceClient) UpgradeCommit(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Empty)
@@ -356,6 +371,10 @@ type MachineServiceServer interface {
 	// returns when the bundle is on the disk, verified, and the restart asked for.
 	// Role: os:admin.
 	UpgradePush(grpc.ClientStreamingServer[UpgradeChunk, UpgradeResponse]) error
+	// Install has a node that runs from RAM or from another disk write itself to a
+	// disk, and restart from there. It returns once that has begun: InstallStatus
+	// tells of the rest. Role: os:admin.
+	Install(context.Context, *InstallRequest) (*Empty, error)
 	// UpgradeCommit keeps a system that is on trial. Role: os:admin.
 	UpgradeCommit(context.Context, *Empty) (*Empty, error)
 	// Rollback restarts into the other slot. Role: os:admin.
@@ -419,6 +438,9 @@ func (UnimplementedMachineServiceServer) Upgrade(context.Context, *UpgradeReques
 }
 func (UnimplementedMachineServiceServer) UpgradePush(grpc.ClientStreamingServer[UpgradeChunk, UpgradeResponse]) error {
 	return status.Error(codes.Unimplemented, "method UpgradePush not implemented")
+}
+func (UnimplementedMachineServiceServer) Install(context.Context, *InstallRequest) (*Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method Install not implemented")
 }
 func (UnimplementedMachineServiceServer) UpgradeCommit(context.Context, *Empty) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpgradeCommit not implemented")
@@ -612,6 +634,24 @@ func _MachineService_UpgradePush_Handler(srv interface{}, stream grpc.ServerStre
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MachineService_UpgradePushServer = grpc.ClientStreamingServer[UpgradeChunk, UpgradeResponse]
 
+func _MachineService_Install_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InstallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).Install(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_Install_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).Install(ctx, req.(*InstallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MachineService_UpgradeCommit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(Empty)
 	if err := dec(in); err != nil {
@@ -801,6 +841,10 @@ var MachineService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Upgrade",
 			Handler:    _MachineService_Upgrade_Handler,
+		},
+		{
+			MethodName: "Install",
+			Handler:    _MachineService_Install_Handler,
 		},
 		{
 			MethodName: "UpgradeCommit",

@@ -9,11 +9,11 @@ import (
 )
 
 func (d *decoder) install(v value) *Install {
-	o := d.object(v, "disk", "wipe")
+	o := d.object(v, "disk", "wipe", "system")
 	if !o.ok {
 		return nil
 	}
-	i := &Install{Wipe: d.boolean(o.get("wipe"), false)}
+	i := &Install{Wipe: d.boolean(o.get("wipe"), false), System: d.boolean(o.get("system"), false)}
 	disk := d.need(o, "disk")
 	if !disk.absent() && target(disk.node).Kind == yaml.MappingNode {
 		i.Selector = d.selector(disk)

@@ -45,6 +45,9 @@ type Install struct {
 	Selector *DiskSelector
 	// Wipe permits foreign data on the disk to be destroyed.
 	Wipe bool
+	// System has a node that was booted from another disk write itself to this
+	// one, to boot from there. One that was netbooted does so anyway.
+	System bool
 }
 
 // DiskSelector describes a disk. Empty fields match any.

@@ -194,6 +194,25 @@ func (c *Client) Tell(ctx context.Context, session string, s Status) error {
 	return nil
 }
 
+// Image returns a client for what the node is installed from, and its URL. It sends
+// the session along, and has no time-out: the caller's context ends it.
+func (c *Client) Image(session string) (*http.Client, string) {
+	return &http.Client{CheckRedirect: c.http.CheckRedirect, Transport: bearer{c.http.Transport, session}}, c.base + "/node/image"
+}
+
+// bearer sends a session with each request.
+type bearer struct {
+	http.RoundTripper
+	session string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.session)
+	return b.RoundTripper.RoundTrip(r)
+}
+
 func (c *Client) post(ctx context.Context, path string, request any) (*http.Response, []byte, error) {
 	text, err := json.Marshal(request)
 	if err != nil {

@@ -8,6 +8,7 @@ const (
 	ByUpgrade  Reason = "upgrade"
 	ByRollback Reason = "rollback"
 	ByReset    Reason = "reset"
+	ByInstall  Reason = "install" // to boot from the disk that was written
 	ByWatchdog Reason = "watchdog"
 	ByPanic    Reason = "panic"   // of the kernel
 	ByFailure  Reason = "failure" // of machined, which has restarted the machine

@@ -43,7 +43,12 @@ func adopt(devices []hal.BlockDevice) (disk hal.BlockDevice, list string, found 
 // bootOn returns the path of the boot partition that an image of ours has put on
 // a disk, "" for none: beside it an MBR has our volumes, and its disk is not wiped.
 func bootOn(disk hal.BlockDevice, devices []hal.BlockDevice) string {
-	for _, p := range partitionsOf(disk, devices) {
+	return BootOn(partitionsOf(disk, devices))
+}
+
+// BootOn is bootOn by the partitions of a disk.
+func BootOn(partitions []hal.BlockDevice) string {
+	for _, p := range partitions {
 		if p.FS == "vfat" && p.FSLabel == bootLabel {
 			return p.Path
 		}

@@ -33,6 +33,7 @@ const (
 	UpgradeStatusKind
 	SlotStatusKind
 	BootStatusKind
+	InstallStatusKind
 	MemoryStatusKind
 	ControllerStatusKind
 
@@ -60,7 +61,7 @@ func (k Kind) String() string {
 		"LinkStatus", "AddressStatus", "RouteStatus", "LeaseStatus",
 		"DiskStatus", "DiscoveredVolume", "VolumeStatus", "MountStatus",
 		"MachineConfig", "ServiceStatus", "TimeStatus", "RuntimeStatus", "PodStatus", "UpgradeStatus",
-		"SlotStatus", "BootStatus", "MemoryStatus", "ControllerStatus",
+		"SlotStatus", "BootStatus", "InstallStatus", "MemoryStatus", "ControllerStatus",
 	})[k-1]
 }
 

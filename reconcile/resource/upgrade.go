@@ -71,3 +71,23 @@ func (s BootStatus) Fields() []Field {
 		{"slot", s.Slot}, {"boot_id", s.BootID}, {"reason", s.Reason}, {"detail", s.Detail}, {"problem", s.Problem}, {"trial", flag(s.Trial)},
 	}
 }
+
+// InstallStatus is how far the node has written itself to a disk.
+type InstallStatus struct {
+	// Phase is Waiting, Installing, Installed, Refused or Failed.
+	Phase      string
+	Message    string
+	Disk       string
+	Bytes      int64 // written so far
+	TotalBytes int64 // 0 while unknown
+}
+
+func (InstallStatus) Kind() Kind { return InstallStatusKind }
+func (InstallStatus) Key() Key   { return Named("install") }
+
+// Fields implements Resource.
+func (s InstallStatus) Fields() []Field {
+	return []Field{
+		{"phase", s.Phase}, {"message", s.Message}, {"disk", s.Disk}, {"bytes", number(s.Bytes)}, {"total_bytes", number(s.TotalBytes)},
+	}
+}

@@ -45,6 +45,8 @@ const (
 type enrollServer struct {
 	*httptest.Server
 	identity map[string]string
+	config   string // that is good
+	image    string // file that a node is installed from
 	mu       sync.Mutex
 	answers  []answer // the last one stays
 	calls    []map[string]any
@@ -72,7 +74,7 @@ func startEnroll(t *testing.T, dir string, answers []answer) *enrollServer {
 	if err := pki.WriteNode(nodeDir, node); err != nil {
 		t.Fatal(err)
 	}
-	s := &enrollServer{answers: answers, identity: make(map[string]string)}
+	s := &enrollServer{answers: answers, config: ramConfig, identity: make(map[string]string)}
 	for key, name := range map[string]string{"ca": pki.CACertFile, "cert": pki.NodeCertFile, "key": pki.NodeKeyFile} {
 		text, err := os.ReadFile(filepath.Join(nodeDir, name))
 		if err != nil {
@@ -83,6 +85,7 @@ func startEnroll(t *testing.T, dir string, answers []answer) *enrollServer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /node/enroll", s.enroll)
 	mux.HandleFunc("POST /node/status", s.status)
+	mux.HandleFunc("GET /node/image", s.serveImage)
 	s.Server = httptest.NewUnstartedServer(mux)
 	s.TLS = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{server.Cert.Raw}, PrivateKey: server.Key}}}
 	s.StartTLS()
@@ -117,7 +120,7 @@ func (s *enrollServer) enroll(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"message":"accept it on the page"}`)
 		return
 	}
-	config := ramConfig
+	config := s.config
 	if now == badConfig {
 		config = notAConfig
 	}

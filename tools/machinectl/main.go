@@ -50,7 +50,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		&cobra.Group{ID: "local", Title: "Commands on this computer:"},
 	)
 	addTo(root, "node", newVersion(f), newGet(f), newWatch(f), newLogs(f), newService(f), newRuntime(f), newReboot(f), newShutdown(f),
-		newUpgrade(f), newCommit(f), newRollback(f), newApply(f), newReset(f))
+		newUpgrade(f), newCommit(f), newRollback(f), newApply(f), newReset(f), newInstall(f))
 	addTo(root, "local", newConfig(f), newPKI(), newImage(), newBundle(), newNetboot(), newQEMU())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
