@@ -182,10 +182,10 @@ func (n *node) installable(path string, mayWipe bool) (wipe, installed bool, err
 		return false, true, fmt.Errorf("a node is on %s already: boot from it, or clear the disk", path)
 	case d.Found[0].Name != "" || d.Found[1].Name != "":
 		return false, false, fmt.Errorf("%s has the volumes of a node and no boot partition; clear the disk, or name another", path)
-	case len(parts) > 0:
-		return false, false, fmt.Errorf("%s has an EFI system partition that is not ours; clear the disk, or name another", path)
+	case len(parts) > 0 && d.Action != block.Wipe && !mayWipe:
+		return false, false, fmt.Errorf("%s has an EFI system partition that is not ours; set install.wipe: true to destroy that", path)
 	}
-	return d.Action == block.Wipe, false, nil
+	return len(parts) > 0 || d.Action == block.Wipe, false, nil
 }
 
 // Install is a part of api.Upgrades.
