@@ -78,7 +78,7 @@ func (i *installFlags) run(cmd *cobra.Command, c *client.Client) error {
 		}
 		switch {
 		case s["phase"] == "Failed" || s["phase"] == "Refused":
-			return fmt.Errorf("%w: %s", errNotInstalled, word(s["message"]))
+			return fmt.Errorf("%w: %s", errNotInstalled, s["message"])
 		case s["phase"] == "Installed" && i.noReboot:
 			fmt.Fprintf(cmd.OutOrStdout(), "installed on %s; a restart boots from it\n", i.disk)
 			return nil

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -39,7 +40,12 @@ func newNetbootServe() *cobra.Command {
 			"the boards and takes decisions about them: whoever reaches it can.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := f.options(cmd.ErrOrStderr())
+			stderr := cmd.ErrOrStderr()
+			line := newStatusLine(stderr)
+			if line != nil {
+				stderr = line
+			}
+			o, err := f.options(stderr)
 			if err != nil {
 				return err
 			}
@@ -52,7 +58,15 @@ func newNetbootServe() *cobra.Command {
 			if f.lab != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "the boards are shown at http://%s/\n", f.lab)
 			}
-			return s.Run(ctx)
+			if line == nil {
+				return s.Run(ctx)
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() { line.follow(ctx, s.Registry.Boards) })
+			err = s.Run(ctx)
+			stop()
+			wg.Wait()
+			return err
 		},
 	}
 	flags := cmd.Flags()
