@@ -227,6 +227,42 @@ func TestTell(t *testing.T) {
 	}
 }
 
+// TestImage: the session goes to the server that was checked, and nowhere else.
+func TestImage(t *testing.T) {
+	s := startServer(t, netboot.ServerName)
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.paths = append(s.paths, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization"))
+		if s.code/100 == 3 {
+			w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
+		}
+		w.WriteHeader(s.code)
+	})
+	client, url := s.client(t, time.Now).Image("cafe")
+	for _, code := range []int{200, 302} {
+		s.code = code
+		resp, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != code {
+			t.Errorf("the answer is %d; want %d, followed nowhere", resp.StatusCode, code)
+		}
+	}
+	if got, want := strings.Join(s.paths, ", "), "GET /node/image Bearer cafe, GET /node/image Bearer cafe"; got != want {
+		t.Errorf("the server was asked %q; want %q", got, want)
+	}
+	other := startServer(t, netboot.ServerName)
+	c, err := New(other.URL, token, s.ca, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, url = c.Image("cafe")
+	if _, err := client.Get(url); err == nil {
+		t.Error("the image was taken from a server of another CA")
+	}
+}
+
 func TestRetry(t *testing.T) {
 	var r Retry
 	broken, refused := errors.New("no route"), error(&RefusedError{Code: 410})
