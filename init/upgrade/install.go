@@ -27,7 +27,7 @@ type Options struct {
 }
 
 // chunk is how much is held of a bundle on its way to the disk, in bytes.
-const chunk = 64 << 10
+const chunk = 256 << 10
 
 // Install reads a bundle from r into the slot that does not run, and has it tried
 // by a restart. It returns when the restart is asked for, or with an error, after
