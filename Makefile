@@ -15,10 +15,13 @@ MINUTES ?= 10
 # Packages whose tests boot machines: they run last and without the race
 # detector, which would only see the harness.
 BOOT_TESTS := machined/tools/boottest
+NETBOOT_TESTS := machined/tools/netboottest
 # Of these, those with a target of their own.
 LONG_TESTS := ^(TestRuntime|TestUpgradeFaults|TestUpgradeKexec|TestUpgradeFirmware)$$
+# Of those of netboot, those that are quick.
+SHORT_NETBOOT_TESTS := ^(TestUEFIPXE|TestPi)$$
 
-.PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test runtime-test upgrade-test crash-test soak footprint bench sim tinygo generate clean
+.PHONY: help setup build parts image run test lint vuln unit root-test boot boot-test runtime-test upgrade-test netboot-test crash-test soak footprint bench sim tinygo generate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -58,14 +61,17 @@ vuln: ## known vulnerabilities, from the database that go.mod pins
 	cd runtime && ../build/govulncheck -db "file://$(CURDIR)/build/vulndb" ./... $$($(GO) list tool)
 
 unit: ## tests with the race detector, QEMU boots of boards aside
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -x -F "$(BOOT_TESTS)")
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -x -F -e "$(BOOT_TESTS)" -e "$(NETBOOT_TESTS)")
 	cd runtime && $(GO) test -timeout 15m ./...
 
-bench: ## the core's benchmarks and the speed of an upgrade, with their budgets
+bench: ## the core's benchmarks, and the speed of upgrades, TFTP and HTTP
+	@mkdir -p build
 	@$(GO) test -run '^$$' -bench 'Store|IdlePass|ConfigToStatus' -benchmem ./reconcile ./reconcile/network
 	@echo "budgets: StoreUpdate 100 ns, StoreGet 25 ns, StoreList64 1000 ns, IdlePass: none; 0 allocations in all four"
 	@$(GO) test -run '^$$' -bench 'PlainCopy|Install' ./init/upgrade | grep '^Benchmark' | tee build/bench-upgrade
 	@awk '/PlainCopy/ {c = $$3} /Install\/write/ {printf "upgrade_speed_ratio=%.2f (budget: 0.8 of a plain copy with fsync)\n", c / $$3}' build/bench-upgrade
+	@$(GO) test -run '^$$' -bench 'TFTP|HTTP' -count 5 ./tools/netboot/tftp ./tools/netboot/server | grep '^Benchmark' | tee build/bench-netboot
+	@awk -f tools/netboot/ratios.awk build/bench-netboot
 
 root-test: setup ## tests with namespaces, loop devices and real DHCP and time servers (root)
 	CI=true $(GO) test -count=1 -timeout 15m ./hal/linux/volume
@@ -77,6 +83,8 @@ sim: ## whole nodes in simulated time, with all that goes wrong: SEEDS=
 boot: ## boot tests of all boards, but for what runtime-test takes its time for
 	@echo "boot: TestRuntime is left to \`make runtime-test\`, the faults, kexec and firmware of upgrades to \`make upgrade-test\`, for their length"
 	@GO="$(GO)" tools/boottest/boot.sh -count=1 -timeout 45m -skip '$(LONG_TESTS)' $(BOOT_TESTS)
+	@echo "boot: of netboot there is one UEFI board and a Raspberry Pi's tree, all others are left to \`make netboot-test\`"
+	$(GO) test -count=1 -timeout 15m -v -run '$(SHORT_NETBOOT_TESTS)' $(NETBOOT_TESTS)
 
 boot-test: parts build ## boot tests of one board, step by step: BOARD=
 	$(GO) test -count=1 -timeout 30m -v -skip '$(LONG_TESTS)' $(BOOT_TESTS) -args -board=$(BOARD)
@@ -86,6 +94,9 @@ runtime-test: parts build ## containers, and what is taken from them, on the Pi'
 
 upgrade-test: parts build ## upgrades, and all that can go wrong with them: BOARD=
 	$(GO) test -count=1 -timeout 90m -v -run '^TestUpgrade' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
+
+netboot-test: parts build ## boot boards over a network: PXE, HTTP, iPXE, a Pi's ROM, eight at once
+	$(GO) test -count=1 -timeout 60m -v $(NETBOOT_TESTS)
 
 crash-test: setup ## cut the power at every write of an upgrade, over a real FAT in QEMU
 	@$(GO) run ./tools/crashtest

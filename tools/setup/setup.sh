@@ -37,8 +37,11 @@ needs() {
 /usr/bin/tftp tftp-hpa
 /bin/busybox busybox
 /usr/sbin/chronyd chrony
+/usr/bin/chromium chromium
+/usr/sbin/nginx nginx-light
 /usr/bin/qemu-system-x86_64 qemu-system-x86
 /usr/bin/qemu-system-aarch64 qemu-system-arm
+/usr/lib/ipxe/qemu/efi-virtio.rom ipxe-qemu
 /usr/share/OVMF/OVMF_CODE_4M.fd ovmf
 /usr/share/AAVMF/AAVMF_CODE.fd qemu-efi-aarch64
 EOF

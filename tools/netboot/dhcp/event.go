@@ -71,7 +71,7 @@ func Logger(l *slog.Logger) func(Event) {
 		if e.Address.IsValid() {
 			add("address", e.Address.String())
 		}
-		add("target", e.Target.String())
+		add("target", e.Target.name(e.Client.Stage))
 		if e.Port == pxePort {
 			attrs = append(attrs, slog.Int("port", pxePort))
 		}

@@ -2,6 +2,7 @@ package pirom
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (b Board) Load(l *Loader) error {
 	if kernel == "" {
 		kernel = "kernel8.img"
 	}
-	later := []string{"bcm2710-rpi-3-b.dtb", kernel}
+	later := []string{cmp.Or(b.DeviceTree, "bcm2710-rpi-3-b.dtb"), kernel}
 	if words := strings.Fields(setting(config, "initramfs")); len(words) > 0 {
 		later = append(later, words[0])
 	}
@@ -114,6 +115,15 @@ func (l *Loader) look(name string) error {
 		return fmt.Errorf("look for %s: %w", name, err)
 	}
 	return nil
+}
+
+// Get loads one more file, as start.elf does.
+func (l *Loader) Get(name string) ([]byte, error) {
+	data, err := l.transfer(name, []string{"tsize\x000\x00", "blksize\x001024\x00"}, false)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", name, err)
+	}
+	return data, nil
 }
 
 // transfer uses the few ports from 49152 on in turn, as the ROM does.

@@ -5,6 +5,7 @@ package provision
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -85,12 +86,32 @@ func (c Configs) file(b registry.Board) (name string, own bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	for _, key := range []string{registry.Name(b.MAC), registry.Name(b.Serial), registry.Name(b.UUID)} {
+	uuid := registry.Name(b.UUID)
+	for _, key := range []string{registry.Name(b.MAC), registry.Name(b.Serial), uuid, swapped(uuid)} {
 		if name, ok := names[key]; ok && key != "" && key != fallback {
 			return name, true, nil
 		}
 	}
 	return names[fallback], false, nil
+}
+
+// swapped is a UUID with the bytes of its first three groups the other way round,
+// "" for what is none: firmware is at odds over their order in option 97 of DHCP
+// (SMBIOS 3.6, 7.2.1; RFC 4578, 2.3).
+func swapped(uuid string) string {
+	groups := strings.Split(uuid, "-")
+	if len(groups) != 5 {
+		return ""
+	}
+	for i, group := range groups[:3] {
+		b, err := hex.DecodeString(group)
+		if err != nil {
+			return ""
+		}
+		slices.Reverse(b)
+		groups[i] = hex.EncodeToString(b)
+	}
+	return strings.Join(groups, "-")
 }
 
 // Known reports whether a board has a config of its own.

@@ -83,17 +83,22 @@ type Facts struct {
 	Address           netip.Addr
 }
 
-// find returns the board of the facts and makes it if need be.
-func (r *Registry) find(f Facts) *entry {
+// id completes the facts by what the link knows, and returns the board's name.
+func (r *Registry) id(f *Facts) string {
 	if f.MAC == "" && r.Neighbour != nil {
 		f.MAC = r.Neighbour(f.Address.Unmap())
 	}
-	id := key(f.MAC, f.Address)
 	if f.MAC == "" {
 		if known, ok := r.byAddr[f.Address.Unmap()]; ok {
-			id = known
+			return known
 		}
 	}
+	return key(f.MAC, f.Address)
+}
+
+// find returns the board of the facts and makes it if need be.
+func (r *Registry) find(f Facts) *entry {
+	id := r.id(&f)
 	e := r.boards[id]
 	if e == nil {
 		r.makeRoom()
@@ -188,6 +193,20 @@ func (r *Registry) Ask(f Facts) (Board, bool) {
 	return e.Board, answer
 }
 
+// Answers reports whether who is at an address gets files: all but those who are
+// ignored.
+func (r *Registry) Answers(addr netip.Addr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := Facts{Address: addr}
+	e := r.boards[r.id(&f)]
+	if e == nil { // it may load, and is a board from then on
+		e = &entry{Board: Board{MAC: f.MAC}}
+		e.Known = r.Known(e.Board)
+	}
+	return r.decision(e) != Ignore
+}
+
 // Address notes the address that a board has been given. Who has never asked to
 // boot is no board.
 func (r *Registry) Address(mac string, addr netip.Addr) {
@@ -211,7 +230,11 @@ type Transfer struct {
 func (r *Registry) Transferred(t Transfer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, now := r.find(Facts{Address: t.Address}), r.Now()
+	f := Facts{Address: t.Address}
+	if t.Err != "" && r.boards[r.id(&f)] == nil {
+		return // who has got nothing is no board: a browser, or a scanner
+	}
+	e, now := r.find(f), r.Now()
 	file := Clean(t.File)
 	if e.File != file || t.Bytes < e.Bytes || e.began.IsZero() {
 		e.began, e.beganAt = now, t.Bytes
@@ -240,6 +263,9 @@ func (r *Registry) Loaded(addr netip.Addr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.find(Facts{Address: addr})
+	if e.Stage != Kernel {
+		r.Log.Info("board has all that it boots", "board", e.ID, "file", e.File)
+	}
 	e.Stage, e.Percent = Kernel, 100
 	r.touched(e)
 }
@@ -249,7 +275,10 @@ func (r *Registry) Fail(id, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.boards[id]; e != nil {
-		e.Error = Clean(message)
+		if text := Clean(message); e.Error != text { // it may ask again and again
+			e.Error = text
+			r.Log.Warn("board fails", "board", id, "error", message)
+		}
 		r.touched(e)
 	}
 }
@@ -262,14 +291,14 @@ func (r *Registry) Decide(id string, d Decision) error {
 	if e == nil {
 		return fmt.Errorf("%s board %q: %w", d, Clean(id), ErrUnknown)
 	}
-	before := e.Decision
+	before := e.Board
 	e.Decision = d
-	if err := r.save(); err != nil {
-		e.Decision = before
-		return err
-	}
 	if d == Accept {
 		e.Installs = false // it is wanted again
+	}
+	if err := r.save(); err != nil {
+		e.Decision, e.Installs = before.Decision, before.Installs
+		return err
 	}
 	r.Log.Info("board decided", "board", id, "decision", string(d))
 	r.touched(e)

@@ -87,10 +87,12 @@ func (r *Registry) Enroll(n Enrolment) (Board, string, error) {
 	defer r.mu.Unlock()
 	e := r.holder(n.Token)
 	if e == nil || r.Now().Sub(e.grant.Issued) > tokenLife || n.Nonce == "" {
+		r.Log.Warn("enrolment refused", "address", n.Address.String(), "error", ErrToken.Error())
 		return Board{}, "", ErrToken
 	}
 	if e.grant.Nonce != "" && e.grant.Nonce != n.Nonce {
 		e.Error = Clean(ErrUsed.Error())
+		r.Log.Warn("enrolment refused", "board", e.ID, "address", n.Address.String(), "error", ErrUsed.Error())
 		r.touched(e)
 		return e.Board, "", ErrUsed
 	}
@@ -113,13 +115,22 @@ func (r *Registry) Enroll(n Enrolment) (Board, string, error) {
 	r.touched(e)
 	switch r.decision(e) {
 	case Ignore:
-		e.Stage = Ignored
+		r.stop(e, Ignored, ErrIgnored)
 		return e.Board, "", ErrIgnored
 	case Hold:
-		e.Stage = Held
+		r.stop(e, Held, ErrHeld)
 		return e.Board, "", ErrHeld
 	}
 	return e.Board, e.grant.Session, nil
+}
+
+// stop moves a board to a stage that it does not leave by itself. It asks again, and
+// is told of once.
+func (r *Registry) stop(e *entry, at Stage, why error) {
+	if e.Stage != at {
+		r.Log.Info("board "+string(at), "board", e.ID, "why", why.Error())
+	}
+	e.Stage = at
 }
 
 // holder returns whose token it is, in a time that says nothing of how much of it
@@ -144,6 +155,11 @@ func (r *Registry) learn(e *entry, n Enrolment) {
 	if e.MAC == "" && len(n.MACs) > 0 {
 		e.MAC = Clean(n.MACs[0])
 	}
+	if n.Address.IsValid() && !n.Address.IsUnspecified() {
+		// Another DHCP server may give firmware and kernel an address each.
+		e.Address = n.Address.Unmap().String()
+		r.byAddr[n.Address.Unmap()] = e.ID
+	}
 	e.Known = r.Known(e.Board)
 	e.Last = r.Now()
 }
@@ -154,6 +170,7 @@ func (r *Registry) Given(id, config string) {
 	defer r.mu.Unlock()
 	if e := r.boards[id]; e != nil {
 		e.Stage, e.Config, e.Error = Config, Clean(config), ""
+		r.Log.Info("board config", "board", id, "file", e.Config, "version", e.Version)
 		r.touched(e)
 	}
 }

@@ -3,7 +3,7 @@ package server
 import (
 	"fmt"
 	"net/netip"
-	"strings"
+	"path"
 
 	"machined/images/netboot"
 	"machined/tools/netboot/bootfiles"
@@ -124,14 +124,16 @@ func piFiles() []string { return []string{"bootcode.bin", "config.txt"} }
 // trees were not.
 func (c *chooser) exists(t dhcp.Target) error { return c.files.Check(t.File) }
 
-// isLast tells the file after which a board has all that it boots.
+// isLast tells the file after which a board has all that it boots, by the name that
+// firmware sent.
 func isLast(x netboot.Index, name string) bool {
+	name = bootfiles.Clean(name)
 	for _, b := range x.Boards {
 		if b.UKI != nil && b.UKI.Path == name || b.Initramfs.Path == name {
 			return true
 		}
-		if b.Tree != "" && strings.HasSuffix(name, "initramfs.img") {
-			return true
+		if b.Tree != "" && path.Base(name) == path.Base(b.Initramfs.Path) {
+			return true // below a serial, or not
 		}
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,8 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"machined/api/pki"
 	"machined/images/netboot"
@@ -127,7 +126,15 @@ func (s *Server) openTFTP(_ context.Context, c tftp.Client, name string) (tftp.C
 	if !local.IsValid() {
 		local = s.DHCP.ServerIP
 	}
-	return s.files.Open(bootfiles.Asks{Client: c.Addr.Addr().Unmap(), Server: local}, name)
+	return s.open(bootfiles.Asks{Client: c.Addr.Addr().Unmap(), Server: local}, name)
+}
+
+// open opens a file for a board that is answered.
+func (s *Server) open(a bootfiles.Asks, name string) (bootfiles.Content, error) {
+	if !s.Registry.Answers(a.Client) {
+		return nil, fmt.Errorf("the board at %s is ignored, and gets nothing: %w", a.Client, fs.ErrNotExist)
+	}
+	return s.files.Open(a, name)
 }
 
 // onDHCP tells the registry of what the DHCP server has done.
@@ -223,7 +230,7 @@ func (s *Server) Run(ctx context.Context) error {
 // listen opens all sockets, so that what is in use is said before anything is
 // answered.
 func (s *Server) listen(ctx context.Context) (runs []func(context.Context) error, err error) {
-	boot := web.Boot{Open: s.files.Open, OnTransfer: s.onHTTP}
+	boot := web.Boot{Open: s.open, OnTransfer: s.onHTTP}
 	node := &web.Node{Registry: s.Registry, Config: s.configs.Config, Identity: s.ids.Of, Image: s.files.Image, OnTransfer: s.onHTTP}
 	lab := &web.Lab{Registry: s.Registry, Metrics: &s.Metrics}
 	ip := s.DHCP.ServerIP
@@ -239,13 +246,13 @@ func (s *Server) listen(ctx context.Context) (runs []func(context.Context) error
 		if h.address == "" {
 			continue
 		}
-		l, listenErr := net.Listen("tcp", h.address)
+		l, listenErr := listenTCP(h.address)
 		if listenErr != nil {
 			err = errors.Join(err, fmt.Errorf("listen for %s; is another server running, or is the address not this machine's? %w", h.what, listenErr))
 			continue
 		}
 		context.AfterFunc(ctx, func() { _ = l.Close() })
-		runs = append(runs, serveHTTP(netutil.LimitListener(l, maxConnections), h.handler, h.tls, s.Log))
+		runs = append(runs, serveHTTP(limit(l, maxConnections), h.handler, h.tls, s.Log))
 	}
 	conn, listenErr := net.ListenPacket("udp4", netip.AddrPortFrom(netip.IPv4Unspecified(), tftpPort).String())
 	if listenErr != nil {
@@ -259,6 +266,14 @@ func (s *Server) listen(ctx context.Context) (runs []func(context.Context) error
 		return nil, errors.Join(err, listenErr)
 	}
 	return append(runs, d.Serve), err
+}
+
+func listenTCP(address string) (*net.TCPListener, error) {
+	a, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return net.ListenTCP("tcp", a)
 }
 
 // serveHTTP serves on l until the context ends.
