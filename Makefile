@@ -17,7 +17,7 @@ MINUTES ?= 10
 BOOT_TESTS := machined/tools/boottest
 NETBOOT_TESTS := machined/tools/netboottest
 # Of these, those with a target of their own.
-LONG_TESTS := ^(TestRuntime|TestUpgradeFaults|TestUpgradeKexec|TestUpgradeFirmware)$$
+LONG_TESTS := ^(TestRuntime|TestUpgradeFaults|TestUpgradeKexec|TestUpgradeFirmware|TestNetbootRAM|TestNetbootState)$$
 # Of those of netboot, those that are quick.
 SHORT_NETBOOT_TESTS := ^(TestUEFIPXE|TestPi)$$
 
@@ -81,7 +81,7 @@ sim: ## whole nodes in simulated time, with all that goes wrong: SEEDS=
 	@$(GO) run ./tools/sim -seeds $(SEEDS)
 
 boot: ## boot tests of all boards, but for what runtime-test takes its time for
-	@echo "boot: TestRuntime is left to \`make runtime-test\`, the faults, kexec and firmware of upgrades to \`make upgrade-test\`, for their length"
+	@echo "boot: TestRuntime is left to \`make runtime-test\`, the faults, kexec and firmware of upgrades to \`make upgrade-test\`, nodes in RAM to \`make netboot-test\`, for their length"
 	@GO="$(GO)" tools/boottest/boot.sh -count=1 -timeout 45m -skip '$(LONG_TESTS)' $(BOOT_TESTS)
 	@echo "boot: of netboot there is one UEFI board and a Raspberry Pi's tree, all others are left to \`make netboot-test\`"
 	$(GO) test -count=1 -timeout 15m -v -run '$(SHORT_NETBOOT_TESTS)' $(NETBOOT_TESTS)
@@ -96,6 +96,7 @@ upgrade-test: parts build ## upgrades, and all that can go wrong with them: BOAR
 	$(GO) test -count=1 -timeout 90m -v -run '^TestUpgrade' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
 
 netboot-test: parts build ## boot boards over a network: PXE, HTTP, iPXE, a Pi's ROM, eight at once
+	$(GO) test -count=1 -timeout 30m -v -run '^TestNetboot' $(BOOT_TESTS)
 	$(GO) test -count=1 -timeout 60m -v $(NETBOOT_TESTS)
 
 crash-test: setup ## cut the power at every write of an upgrade, over a real FAT in QEMU

@@ -208,7 +208,8 @@ func osRelease(version string) string {
 // and so no os_prefix.
 func (n *netbootBuild) tree() error {
 	n.built.Tree = n.Board.Name
-	for _, s := range append(contentSources(n.Board, n.Store), bootSources(n.Board, n.Store)...) {
+	sources := append(append(contentSources(n.Board, n.Store), bootSources(n.Board, n.Store)...), otherModels()...)
+	for _, s := range sources {
 		switch s.path {
 		case systemFile, netbootInitramfs, piKernel:
 			continue // in the initramfs, or there already
@@ -222,6 +223,18 @@ func (n *netbootBuild) tree() error {
 		}
 	}
 	return nil
+}
+
+// otherModels are the files of the models that boot from the same tree: a 3B, whose
+// device tree differs, and a 4 with firmware of its own.
+func otherModels() (files []source) {
+	for _, dtb := range []string{"bcm2710-rpi-3-b.dtb", "bcm2711-rpi-4-b.dtb"} {
+		files = append(files, source{path: dtb, part: "dtb/" + dtb})
+	}
+	for _, f := range []string{"start4.elf", "fixup4.dat", "start4cd.elf", "fixup4cd.dat"} {
+		files = append(files, source{path: f, part: "firmware/" + f})
+	}
+	return files
 }
 
 // licenses places those of what the board's files are made of.

@@ -47,6 +47,11 @@ func netbootStore(t *testing.T) *parts.Store {
 		setPart(t, store, "kernel/"+arch, append(fakePE("kernel of "+arch, 4096, 512), "\x04\x00\x00\x00"...))
 		setPart(t, store, "stub/"+arch+".efi", append(fakePE("stub of "+arch, 512, 512), "\x04\x00\x00\x00"...))
 	}
+	for _, name := range []string{
+		"dtb/bcm2710-rpi-3-b.dtb", "dtb/bcm2711-rpi-4-b.dtb", "firmware/start4.elf", "firmware/fixup4.dat", "firmware/start4cd.elf", "firmware/fixup4cd.dat",
+	} {
+		setPart(t, store, name, []byte(name))
+	}
 	return store
 }
 
@@ -200,7 +205,7 @@ func TestNetbootTree(t *testing.T) {
 	all := content(t, filepath.Join(dir, built.Tree))
 	for _, name := range []string{
 		"bootcode.bin", "start.elf", "fixup.dat", "start_cd.elf", "fixup_cd.dat", "kernel8.img", "initramfs.img", "overlays/disable-bt.dtbo",
-		"bcm2710-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb", "LICENCE.broadcom", "licenses/linux-rpi/LICENSE",
+		"bcm2710-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb", "bcm2710-rpi-3-b.dtb", "bcm2711-rpi-4-b.dtb", "start4cd.elf", "fixup4.dat", "LICENCE.broadcom", "licenses/linux-rpi/LICENSE",
 	} {
 		if all[name] == "" {
 			t.Errorf("the tree has no %s", name)

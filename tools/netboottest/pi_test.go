@@ -56,7 +56,7 @@ func TestPi(t *testing.T) {
 	const board = "rpi-3a-plus"
 	dir := directory(t, board)
 	s := serve(t, dir, pool...)
-	rom := pirom.Board{MAC: [6]byte{0xb8, 0x27, 0xeb, 0x2f, 0xaa, 0xeb}, Serial: 0xb22faaeb, DeviceTree: "bcm2710-rpi-3-b-plus.dtb"}
+	rom := pirom.Board{MAC: [6]byte{0xb8, 0x27, 0xeb, 0x2f, 0xaa, 0xeb}, Serial: 0xb22faaeb}
 	h := plug(t, "b8:27:eb:2f:aa:eb")
 	var setup pirom.Setup
 	var err error

@@ -54,9 +54,10 @@ func (c *collector) kernels() error {
 }
 
 // piTrees takes the device trees of the 3A+ (the firmware picks the first by
-// itself, QEMU runs the second) and the overlays.
+// itself, QEMU runs the second), those of the models that are netbooted beside it,
+// and the overlays.
 func (c *collector) piTrees(component, dir string) error {
-	for _, dtb := range []string{"bcm2710-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb"} {
+	for _, dtb := range []string{"bcm2710-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb", "bcm2710-rpi-3-b.dtb", "bcm2711-rpi-4-b.dtb"} {
 		if err := c.add(component, "dtb/"+dtb, filepath.Join(dir, dtb)); err != nil {
 			return err
 		}
@@ -133,7 +134,9 @@ func (c *collector) firmware() error {
 	if err := c.licenses("raspberrypi-firmware", dir, "LICENSE"); err != nil {
 		return err
 	}
-	for _, f := range []string{"bootcode.bin", "start.elf", "fixup.dat", "start_cd.elf", "fixup_cd.dat"} {
+	for _, f := range []string{
+		"bootcode.bin", "start.elf", "fixup.dat", "start_cd.elf", "fixup_cd.dat", "start4.elf", "fixup4.dat", "start4cd.elf", "fixup4cd.dat",
+	} {
 		if err := c.add("raspberrypi-firmware", "firmware/"+f, filepath.Join(dir, f)); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package pirom
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -57,7 +56,7 @@ func (b Board) Load(l *Loader) error {
 	if kernel == "" {
 		kernel = "kernel8.img"
 	}
-	later := []string{cmp.Or(b.DeviceTree, "bcm2710-rpi-3-b.dtb"), kernel}
+	later := []string{"bcm2710-rpi-3-b.dtb", kernel}
 	if words := strings.Fields(setting(config, "initramfs")); len(words) > 0 {
 		later = append(later, words[0])
 	}

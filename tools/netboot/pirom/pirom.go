@@ -26,8 +26,6 @@ type Board struct {
 	Serial uint32
 	// Faceless has it say "DDDD" in place of its serial number, as some do.
 	Faceless bool
-	// DeviceTree is the file that the model's start.elf asks for; empty for a 3B's.
-	DeviceTree string
 }
 
 // Discover is the one packet of DHCP that the ROM sends. It knows no REQUEST.
