@@ -27,7 +27,7 @@ func TestInstall(t *testing.T) {
 	}
 	s := serve(t, dir, "--proxy")
 	router(t) // which gives out addresses when the server is gone, too
-	v := power(t, machine{n: 1, nic: noROM, noRandom: true, more: []string{
+	v := power(t, machine{n: 1, nic: noROM, more: []string{
 		"-drive", "file=" + disk + ",if=none,id=d0,format=raw", "-device", "virtio-blk-pci,drive=d0,bootindex=2",
 		"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n",
 	}})

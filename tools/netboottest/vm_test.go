@@ -23,7 +23,6 @@ type machine struct {
 	bios     bool     // SeaBIOS in place of UEFI
 	nic      string   // device with its ROM: "virtio-net-pci,romfile="
 	memoryMB int      // 0 for 512
-	noRandom bool     // no source of random numbers, without which UEFI does no HTTP boot
 	more     []string // arguments for QEMU
 }
 
@@ -62,10 +61,7 @@ func power(t *testing.T, m machine) *vm {
 		"-qmp", "unix:"+v.qmp+",server=on,wait=off",
 		"-netdev", fmt.Sprintf("tap,id=n0,ifname=%s,script=no,downscript=no", tap(t, m.n)),
 		"-device", m.nic+",netdev=n0,bootindex=1,mac="+v.mac,
-		"-uuid", fmt.Sprintf("00000000-0000-4000-8000-0000000077%02x", m.n))
-	if !m.noRandom {
-		args = append(args, "-device", "virtio-rng-pci")
-	}
+		"-uuid", fmt.Sprintf("00000000-0000-4000-8000-0000000077%02x", m.n), "-device", "virtio-rng-pci")
 	args = append(append(args, v.firmware(scratch)...), m.more...)
 	v.cmd = exec.Command(program, args...)
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
