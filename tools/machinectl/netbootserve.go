@@ -23,7 +23,7 @@ import (
 // serveFlags are the flags of `netboot serve`.
 type serveFlags struct {
 	dir, iface, pool, router, lab, unknown string
-	dns, statics                           []string
+	dns, statics, consoles                 []string
 	proxy, json                            bool
 	lease                                  time.Duration
 	httpPort, nodePort                     uint16
@@ -77,6 +77,7 @@ func newNetbootServe() *cobra.Command {
 	flags.StringVar(&f.router, "router", "", "router that the boards are told of")
 	flags.StringSliceVar(&f.dns, "dns", nil, "name servers that the boards are told of")
 	flags.StringArrayVar(&f.statics, "static", nil, "address of one board, MAC=ADDRESS or MAC=ADDRESS,HOSTNAME")
+	flags.StringArrayVar(&f.consoles, "console", nil, "where the console of a board can be read, for the page: MAC=ADDRESS or SERIAL=ADDRESS")
 	flags.DurationVar(&f.lease, "lease", time.Hour, "life of a lease")
 	flags.StringVar(&f.unknown, "unknown", "accept", "boards without a config of their own: accept them with the default, hold them until somebody accepts them, or ignore them")
 	flags.Uint16Var(&f.httpPort, "http-port", 8080, "port of the files that boards load")
@@ -105,6 +106,17 @@ func (f *serveFlags) options(stderr io.Writer) (server.Options, error) {
 	}
 	if f.proxy == (f.pool != "") {
 		faults = append(faults, errors.New("say either --pool FIRST-LAST or --proxy"))
+	}
+	for _, c := range f.consoles {
+		board, at, ok := strings.Cut(c, "=")
+		if board = registry.Name(board); !ok || board == "" || at == "" {
+			faults = append(faults, fmt.Errorf("--console %q: want MAC=ADDRESS or SERIAL=ADDRESS, such as 52:54:00:12:34:56=telnet://10.0.0.5:2001", c))
+			continue
+		}
+		if o.Consoles == nil {
+			o.Consoles = make(map[string]string)
+		}
+		o.Consoles[board] = at
 	}
 	address, err := interfaceAddress(f.iface)
 	if err != nil {

@@ -31,6 +31,9 @@ type Options struct {
 	Unknown Decision
 	// Known reports whether a board has a config of its own. It may be nil.
 	Known func(Board) bool
+	// Consoles are where the consoles of boards can be read, by the boards' IDs, MACs
+	// or serial numbers as Name has them.
+	Consoles map[string]string
 	// Neighbour returns the MAC of an address on the link, "" for not known. It may
 	// be nil.
 	Neighbour func(netip.Addr) string
@@ -121,8 +124,18 @@ func (r *Registry) find(f Facts) *entry {
 		r.byAddr[f.Address.Unmap()] = id
 	}
 	e.Known = r.Known(e.Board)
+	e.Console = r.console(e.Board)
 	e.Last = r.Now()
 	return e
+}
+
+func (r *Registry) console(b Board) string {
+	for _, name := range []string{b.ID, b.MAC, b.Serial} {
+		if at, ok := r.Consoles[Name(name)]; ok && name != "" {
+			return Clean(at)
+		}
+	}
+	return ""
 }
 
 // makeRoom forgets the board that was not seen for longest, of those that nobody

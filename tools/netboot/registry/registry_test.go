@@ -301,6 +301,24 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
+// TestConsoles: where a board's console is goes by what it is known by.
+func TestConsoles(t *testing.T) {
+	l := newLab(t, Accept)
+	l.Consoles = map[string]string{"b8-27-eb-01-02-03": "telnet://10.0.0.5:2001", "b22faaeb": "telnet://10.0.0.5:2002"}
+	for _, c := range []struct {
+		facts Facts
+		want  string
+	}{
+		{Facts{MAC: mac}, "telnet://10.0.0.5:2001"},
+		{Facts{MAC: "02:00:00:00:00:01", Serial: "B22FAAEB"}, "telnet://10.0.0.5:2002"},
+		{Facts{MAC: "02:00:00:00:00:02"}, ""},
+	} {
+		if b, _ := l.Ask(c.facts); b.Console != c.want {
+			t.Errorf("the console of %+v is at %q; want %q", c.facts, b.Console, c.want)
+		}
+	}
+}
+
 // TestChanges: a viewer gets what has changed since it last looked.
 func TestChanges(t *testing.T) {
 	l := newLab(t, Accept)

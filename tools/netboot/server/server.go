@@ -45,6 +45,9 @@ type Options struct {
 	NodePort uint16 // of what nodes ask over TLS
 	Lab      string // HOST:PORT of the page; empty for none
 	Unknown  registry.Decision
+	// Consoles are where consoles of boards can be read, for the page: see
+	// registry.Options.
+	Consoles map[string]string
 	Log      *slog.Logger
 }
 
@@ -92,7 +95,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.Registry, err = registry.New(registry.Options{
-		File: filepath.Join(state, "boards.json"), Unknown: o.Unknown, Known: s.configs.Known, Neighbour: neighbour, Log: o.Log,
+		File: filepath.Join(state, "boards.json"), Unknown: o.Unknown, Consoles: o.Consoles, Known: s.configs.Known, Neighbour: neighbour, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
