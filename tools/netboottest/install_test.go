@@ -26,17 +26,22 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, dir, "--proxy")
-	router(t) // which gives out addresses when the server is gone, too
-	v := power(t, machine{n: 1, nic: noROM, more: []string{
-		"-drive", "file=" + disk + ",if=none,id=d0,format=raw", "-device", "virtio-blk-pci,drive=d0,bootindex=2",
-		"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n",
-	}})
+	router(t)                                // which gives out addresses when the server is gone, too
+	withDisk := func(place string) machine { // in the order of what is booted
+		return machine{n: 1, nic: noROM, more: []string{
+			"-drive", "file=" + disk + ",if=none,id=d0,format=raw", "-device", "virtio-blk-pci,drive=d0,bootindex=" + place,
+			"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n",
+		}}
+	}
+	v := power(t, withDisk("2"))
 	s.waitStage(v.mac, registry.Installing)
 	b := s.waitStage(v.mac, registry.Installed)
 	v.fromDisk(s, b)
 	s.kill()
-	v.reset()
-	v.fromDisk(s, b)
+	v.off()
+	run(t, "ip", "link", "del", "tap1")
+	// Without the minutes in which firmware looks for a server that is gone.
+	power(t, withDisk("0")).fromDisk(s, b)
 }
 
 // fromDisk waits until a slot of the disk runs, and not what was netbooted.
