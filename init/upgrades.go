@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -235,6 +236,10 @@ func (n *node) manager() (*upgrade.Manager, error) {
 	return nil, &api.Failure{Cause: api.NotNow, Err: errors.New("the node has not found its slots yet; ask again in a moment")}
 }
 
+// upgradeMemory is from where on the Go runtime collects what is left lying of a
+// bundle before it takes more, in bytes of all that it has.
+const upgradeMemory = 12 << 20
+
 // install runs an upgrade to its end.
 func (n *node) install(ctx context.Context, r io.Reader, o upgrade.Options) error {
 	m, err := n.manager()
@@ -245,6 +250,7 @@ func (n *node) install(ctx context.Context, r io.Reader, o upgrade.Options) erro
 		return &api.Failure{Cause: api.NotNow, Err: err}
 	}
 	defer n.lock.Release(sequence.Upgrade)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(upgradeMemory))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	n.upgrades.mu.Lock()
