@@ -302,7 +302,7 @@ func checkKinds(t *testing.T, m *machine) {
 		entries := m.get(t, k.String())
 		t.Logf("%s: %d", k, len(entries))
 		switch k {
-		case resource.RuntimeStatusKind, resource.PodStatusKind, resource.UpgradeStatusKind:
+		case resource.RuntimeStatusKind, resource.PodStatusKind, resource.UpgradeStatusKind, resource.InstallStatusKind:
 			continue // nothing of the kind runs
 		case resource.DiskStatusKind:
 			if d := entries[strings.TrimPrefix(disk, "/dev/")]; d["path"] != disk || d["size_bytes"] == "0" {
