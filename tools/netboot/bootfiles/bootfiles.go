@@ -11,10 +11,10 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"path"
 	"strings"
 
 	"machined/images/netboot"
+	"machined/tools/netboot/tftp"
 )
 
 const (
@@ -28,11 +28,7 @@ const (
 )
 
 // Content is a file that is open.
-type Content interface {
-	io.ReaderAt
-	io.Closer
-	Size() int64 // bytes
-}
+type Content = tftp.Content
 
 // Asks is who wants a file, and by which way.
 type Asks struct {
@@ -100,22 +96,12 @@ func (f *Files) arguments(a Asks) (string, error) {
 	return fmt.Sprintf("machined.netboot=https://%s machined.token=%s", netip.AddrPortFrom(a.Server, f.NodePort), token), nil
 }
 
-// Clean returns the one form of a name that firmware sends, "" for none: with
-// slashes of one kind, none in front, and nothing that leads elsewhere.
-func Clean(name string) string {
-	clean := path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))[1:]
-	if !fs.ValidPath(clean) {
-		return ""
-	}
-	return clean
-}
-
 // Open opens a file for a board. Names are as firmware sends them: with either
 // slash, and on a Raspberry Pi below its serial. What is not for boards is not
 // there: fs.ErrNotExist.
 func (f *Files) Open(a Asks, name string) (Content, error) {
-	clean := Clean(name)
-	if clean == "" {
+	clean, ok := tftp.Clean(name)
+	if !ok {
 		return nil, fmt.Errorf("%q names no file: %w", name, fs.ErrNotExist)
 	}
 	if clean == Script {

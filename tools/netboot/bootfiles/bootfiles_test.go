@@ -180,13 +180,3 @@ func TestFaults(t *testing.T) {
 		t.Errorf("Open of a directory without its kernel = %v; want it named", err)
 	}
 }
-
-func TestClean(t *testing.T) {
-	for name, want := range map[string]string{
-		"a/b": "a/b", `\a\\b`: "a/b", "//a/./b/": "a/b", "../../a": "a", `..\a`: "a", "": "", "/": "", "..": "", ".": "",
-	} {
-		if got := Clean(name); got != want {
-			t.Errorf("Clean(%q) = %q; want %q", name, got, want)
-		}
-	}
-}

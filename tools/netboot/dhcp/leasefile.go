@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime"
+
+	"machined/tools/netboot/statefile"
 )
 
 const leaseVersion = 1
@@ -52,44 +52,13 @@ func parseLeases(data []byte) ([]Lease, error) {
 
 // writeLeases replaces the file. Whatever happens meanwhile, the old or the new
 // leases are in it.
-func writeLeases(name string, leases []Lease) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write the leases: %w", err)
-		}
-	}()
+func writeLeases(name string, leases []Lease) error {
 	data, err := json.MarshalIndent(leaseFile{leaseVersion, leases}, "", "\t")
+	if err == nil {
+		err = statefile.Replace(name, append(data, '\n'))
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("write the leases: %w", err)
 	}
-	dir := filepath.Dir(name)
-	f, err := os.CreateTemp(dir, filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(append(data, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), name); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(name string) error {
-	if runtime.GOOS == "windows" {
-		return nil // cannot, and need not
-	}
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }

@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"path/filepath"
+
+	"machined/tools/netboot/statefile"
 )
 
 // kept is a board as the file has it.
@@ -70,35 +71,8 @@ func (r *Registry) save() error {
 	if err != nil {
 		return err
 	}
-	if err := replace(r.File, text); err != nil {
+	if err := statefile.Replace(r.File, text); err != nil {
 		return fmt.Errorf("keep what is known of the boards: %w", err)
 	}
 	return nil
-}
-
-// replace writes a file, which has secrets, by a new one and a rename, all of it on
-// the disk when it returns.
-func replace(path string, data []byte) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"machined/tools/netboot/bootfiles"
 	"machined/tools/netboot/dhcp"
 	"machined/tools/netboot/registry"
+	"machined/tools/netboot/tftp"
 )
 
 // The boards that machines of an architecture are.
@@ -127,7 +128,10 @@ func (c *chooser) exists(t dhcp.Target) error { return c.files.Check(t.File) }
 // isLast tells the file after which a board has all that it boots, by the name that
 // firmware sent.
 func isLast(x netboot.Index, name string) bool {
-	name = bootfiles.Clean(name)
+	name, ok := tftp.Clean(name)
+	if !ok {
+		return false
+	}
 	for _, b := range x.Boards {
 		if b.UKI != nil && b.UKI.Path == name || b.Initramfs.Path == name {
 			return true
