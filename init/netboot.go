@@ -156,7 +156,7 @@ func (n *node) enroll() {
 	facts := netboot.Facts{Board: n.boot.Board, Version: version}
 	n.netboot.answer = answer
 	n.netboot.call = n.jobs.Start(func() (err error) {
-		facts.Machine(root)
+		netboot.Machine(&facts, root)
 		*answer, err = client.Enroll(context.Background(), facts)
 		return err
 	})

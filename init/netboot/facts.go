@@ -14,7 +14,7 @@ const maxFact = 256
 
 // Machine fills in what the kernel tells of the machine, below root. What is not
 // there stays empty.
-func (f *Facts) Machine(root string) {
+func Machine(f *Facts, root string) {
 	f.Serial = fact(root, "/proc/device-tree/serial-number")
 	if f.Serial == "" {
 		f.Serial = fact(root, "/sys/class/dmi/id/product_serial")

@@ -17,6 +17,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"machined/images/netboot"
 )
 
 const (
@@ -33,36 +35,13 @@ const (
 	heldFor, longestHold = 5 * time.Second, 5 * time.Minute
 )
 
-// Facts are what a node tells of itself.
-type Facts struct {
-	Board   string   `json:"board"`
-	Serial  string   `json:"serial"` // of the device tree or DMI; may be empty
-	UUID    string   `json:"uuid"`   // of DMI; may be empty
-	MACs    []string `json:"macs"`
-	Version string   `json:"version"`
-	BootID  string   `json:"boot_id"`
-}
-
-// Identity is a node's PKI in PEM.
-type Identity struct {
-	CA   string `json:"ca"`
-	Cert string `json:"cert"`
-	Key  string `json:"key"`
-}
-
-// Enrolment is what a server gives a node that it knows.
-type Enrolment struct {
-	Config   string    `json:"config"` // machine config, YAML; empty for none
-	Identity *Identity `json:"identity,omitempty"`
-	Session  string    `json:"session"` // for Status, secret
-}
-
-// Status is how far the node has come.
-type Status struct {
-	Phase   string `json:"phase"`   // kernel, config, api, ready, installing
-	Percent int    `json:"percent"` // 0 to 100
-	Message string `json:"message"`
-}
+// What goes between a node and its server is described once, for both.
+type (
+	Facts     = netboot.Facts
+	Identity  = netboot.Identity
+	Enrolment = netboot.Enrolment
+	Status    = netboot.Status
+)
 
 // HeldError says that the node has to be accepted by a person first.
 type HeldError struct {
@@ -160,11 +139,7 @@ func checkHex(s string, most int) error {
 // nonce goes with each call of a boot, so that a server which has answered once,
 // and was not heard, knows the node again.
 func (c *Client) Enroll(ctx context.Context, f Facts) (Enrolment, error) {
-	request := struct {
-		Token string `json:"token"`
-		Nonce string `json:"nonce"`
-		Facts
-	}{c.token, c.nonce, f}
+	request := netboot.Request{Token: c.token, Nonce: c.nonce, Facts: f}
 	answer, body, err := c.post(ctx, "/node/enroll", request)
 	if err != nil {
 		return Enrolment{}, fmt.Errorf("enroll at %s: %w", c.base, err)
@@ -180,10 +155,7 @@ func (c *Client) Enroll(ctx context.Context, f Facts) (Enrolment, error) {
 
 // Tell tells the server how far the node has come.
 func (c *Client) Tell(ctx context.Context, session string, s Status) error {
-	request := struct {
-		Session string `json:"session"`
-		Status
-	}{session, s}
+	request := netboot.Report{Session: session, Status: s}
 	answer, _, err := c.post(ctx, "/node/status", request)
 	if err == nil && answer.StatusCode/100 != 2 {
 		err = fmt.Errorf("it answers %s", http.StatusText(answer.StatusCode))

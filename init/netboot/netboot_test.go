@@ -87,7 +87,7 @@ func TestEnroll(t *testing.T) {
 	s.body = `{"config":"machine: {}\n","identity":{"ca":"a","cert":"b","key":"c"},"session":"cafe","later":1}`
 	for range 2 {
 		got, err := c.Enroll(context.Background(), facts)
-		if err != nil || got.Config != "machine: {}\n" || *got.Identity != (Identity{"a", "b", "c"}) || got.Session != "cafe" {
+		if err != nil || got.Config != "machine: {}\n" || *got.Identity != (Identity{CA: "a", Cert: "b", Key: "c"}) || got.Session != "cafe" {
 			t.Fatalf("Enroll() = %+v, %v; want what the server gave", got, err)
 		}
 	}
@@ -299,11 +299,11 @@ func TestMachine(t *testing.T) {
 		}
 	}
 	var f Facts
-	f.Machine(root)
+	Machine(&f, root)
 	if f.Serial != "00000000cafe" || f.UUID != "ab-cd" || f.BootID != "boot" || fmt.Sprint(f.MACs) != "[52:54:00:12:34:aa]" {
 		t.Errorf("Machine() found %+v", f)
 	}
-	f.Machine(t.TempDir())
+	Machine(&f, t.TempDir())
 	if text, err := json.Marshal(f); err != nil || !strings.Contains(string(text), `"macs":[]`) {
 		t.Errorf("a machine that tells nothing is %s, %v", text, err)
 	}

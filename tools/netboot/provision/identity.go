@@ -18,13 +18,6 @@ import (
 // identitiesDir has the PKI of each node, in the netboot directory.
 const identitiesDir = "nodes"
 
-// Identity is a node's PKI in PEM, as a node is sent it.
-type Identity struct {
-	CA   string `json:"ca"`
-	Cert string `json:"cert"`
-	Key  string `json:"key"`
-}
-
 // Identities issues the PKI of nodes, once each.
 type Identities struct {
 	Dir string // the netboot directory
@@ -36,12 +29,12 @@ type Identities struct {
 
 // Of returns the identity of a board, which is made at the first call. text is its
 // config, for the names in its certificate.
-func (i *Identities) Of(b registry.Board, text []byte) (Identity, error) {
+func (i *Identities) Of(b registry.Board, text []byte) (netboot.Identity, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	id := registry.Name(b.ID)
 	if id == "" {
-		return Identity{}, errors.New("issue an identity: the board has no name")
+		return netboot.Identity{}, errors.New("issue an identity: the board has no name")
 	}
 	dir := filepath.Join(i.Dir, identitiesDir, id)
 	node, err := pki.LoadNode(dir)
@@ -49,20 +42,20 @@ func (i *Identities) Of(b registry.Board, text []byte) (Identity, error) {
 		node, err = i.make(dir, id, text)
 	}
 	if err != nil {
-		return Identity{}, fmt.Errorf("the identity of board %s: %w", id, err)
+		return netboot.Identity{}, fmt.Errorf("the identity of board %s: %w", id, err)
 	}
 	if !node.CACert.Equal(i.CA.Cert) {
-		return Identity{}, fmt.Errorf("the identity of board %s in %s is of another CA than %s; remove it for a new one", id, dir, netboot.PKIDir)
+		return netboot.Identity{}, fmt.Errorf("the identity of board %s in %s is of another CA than %s; remove it for a new one", id, dir, netboot.PKIDir)
 	}
 	var files [3]string
 	for n, name := range []string{pki.CACertFile, pki.NodeCertFile, pki.NodeKeyFile} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			return Identity{}, err
+			return netboot.Identity{}, err
 		}
 		files[n] = string(text)
 	}
-	return Identity{CA: files[0], Cert: files[1], Key: files[2]}, nil
+	return netboot.Identity{CA: files[0], Cert: files[1], Key: files[2]}, nil
 }
 
 func (i *Identities) make(dir, id string, text []byte) (*pki.Node, error) {

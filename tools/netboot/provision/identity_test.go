@@ -32,7 +32,7 @@ var one = registry.Board{ID: "52-54-00-00-00-01", MAC: "52:54:00:00:00:01"}
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
 	i := identities(t, dir)
-	given := make([]Identity, 8)
+	given := make([]netboot.Identity, 8)
 	var wg sync.WaitGroup
 	for n := range given {
 		wg.Go(func() {

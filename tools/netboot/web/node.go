@@ -14,7 +14,6 @@ import (
 
 	"machined/images/netboot"
 	"machined/tools/netboot/bootfiles"
-	"machined/tools/netboot/provision"
 	"machined/tools/netboot/registry"
 )
 
@@ -29,7 +28,7 @@ type Node struct {
 	Registry *registry.Registry
 	// Config and Identity make what a node is given.
 	Config   func(registry.Board) (name string, text []byte, err error)
-	Identity func(b registry.Board, config []byte) (provision.Identity, error)
+	Identity func(b registry.Board, config []byte) (netboot.Identity, error)
 	// Image opens what a board is installed from.
 	Image      func(board string) (bootfiles.Content, netboot.Disk, error)
 	OnTransfer func(Transfer)
@@ -45,27 +44,8 @@ func (n *Node) Handler() http.Handler {
 	return mux
 }
 
-// enrollRequest is in the words of the node.
-type enrollRequest struct {
-	Token   string   `json:"token"`
-	Nonce   string   `json:"nonce"`
-	Board   string   `json:"board"`
-	Serial  string   `json:"serial"`
-	UUID    string   `json:"uuid"`
-	MACs    []string `json:"macs"`
-	Version string   `json:"version"`
-	BootID  string   `json:"boot_id"`
-}
-
-// enrollAnswer is what a node gets.
-type enrollAnswer struct {
-	Config   string              `json:"config"`
-	Identity *provision.Identity `json:"identity,omitempty"`
-	Session  string              `json:"session"`
-}
-
 func (n *Node) enroll(w http.ResponseWriter, r *http.Request) {
-	var q enrollRequest
+	var q netboot.Request
 	if !read(w, r, &q) {
 		return
 	}
@@ -89,7 +69,7 @@ func (n *Node) enroll(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, text, err := n.Config(b)
-	var identity provision.Identity
+	var identity netboot.Identity
 	if err == nil {
 		identity, err = n.Identity(b, text)
 	}
@@ -100,16 +80,11 @@ func (n *Node) enroll(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n.Registry.Given(b.ID, name)
-	answer(w, http.StatusOK, enrollAnswer{Config: string(text), Identity: &identity, Session: session})
+	answer(w, http.StatusOK, netboot.Enrolment{Config: string(text), Identity: &identity, Session: session})
 }
 
 func (n *Node) status(w http.ResponseWriter, r *http.Request) {
-	var q struct {
-		Session string `json:"session"`
-		Phase   string `json:"phase"`
-		Percent int    `json:"percent"`
-		Message string `json:"message"`
-	}
+	var q netboot.Report
 	if !read(w, r, &q) {
 		return
 	}

@@ -14,7 +14,6 @@ import (
 
 	"machined/images/netboot"
 	"machined/tools/netboot/bootfiles"
-	"machined/tools/netboot/provision"
 	"machined/tools/netboot/registry"
 )
 
@@ -78,8 +77,8 @@ func (g *rig) node() *httptest.Server {
 	n := &Node{
 		Registry: g.registry, OnTransfer: g.transferred,
 		Config: func(registry.Board) (string, []byte, error) { return "default.yaml", []byte(g.config), g.err },
-		Identity: func(b registry.Board, text []byte) (provision.Identity, error) {
-			return provision.Identity{CA: "ca", Cert: "cert of " + b.ID, Key: "key"}, nil
+		Identity: func(b registry.Board, text []byte) (netboot.Identity, error) {
+			return netboot.Identity{CA: "ca", Cert: "cert of " + b.ID, Key: "key"}, nil
 		},
 		Image: func(board string) (bootfiles.Content, netboot.Disk, error) {
 			if board != "x86_64-uefi" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"machined/images/netboot"
 	"machined/tools/netboot/bootfiles"
 	"machined/tools/netboot/registry"
 )
@@ -72,10 +73,10 @@ func TestSendsFiles(t *testing.T) {
 }
 
 // enroll sends a node's request.
-func (g *rig) enroll(url, token, nonce string) (*http.Response, enrollAnswer, string) {
+func (g *rig) enroll(url, token, nonce string) (*http.Response, netboot.Enrolment, string) {
 	g.t.Helper()
 	resp, body := g.call("POST", url+"/node/enroll", fmt.Sprintf(`{"token":%q,"nonce":%q,"board":"x86_64-uefi","version":"v1"}`, token, nonce))
-	var a enrollAnswer
+	var a netboot.Enrolment
 	_ = json.Unmarshal([]byte(body), &a)
 	return resp, a, body
 }
