@@ -93,7 +93,7 @@ runtime-test: parts build ## containers, and what is taken from them, on the Pi'
 	$(GO) test -count=1 -timeout 40m -v -run '^TestRuntime$$' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
 
 upgrade-test: parts build ## upgrades, and all that can go wrong with them: BOARD=
-	$(GO) test -count=1 -timeout 90m -v -run '^TestUpgrade' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
+	$(GO) test -count=1 -timeout 150m -v -run '^TestUpgrade' $(BOOT_TESTS) $(if $(filter command line,$(origin BOARD)),-args -board=$(BOARD))
 
 netboot-test: parts build ## boot boards over a network: PXE, HTTP, iPXE, a Pi's ROM, eight at once
 	$(GO) test -count=1 -timeout 30m -v -run '^TestNetboot' $(BOOT_TESTS)
