@@ -17,14 +17,3 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("not root: in CI these tests have to run")
-	}
-	t.Skip("not root: PID 1 needs namespaces and mounts of its own")
-}

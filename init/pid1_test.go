@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"machined/api/pki"
+	"machined/tools/netlab"
 )
 
 // TestPID1 runs the program itself as PID 1, in namespaces of its own, and
 // reaches it as a laptop would.
 func TestPID1(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	f := newFactory(t)
 	for _, c := range []struct {
 		name string

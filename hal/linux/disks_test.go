@@ -11,10 +11,11 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
+	"machined/tools/netlab"
 )
 
 func TestDisks(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	if why := noLoop(); why != "" {
 		t.Skip(why)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
+	"machined/tools/netlab"
 )
 
 func TestFiles(t *testing.T) {
@@ -108,7 +109,7 @@ func TestFileTooLarge(t *testing.T) {
 
 // TestFileOnAFullDisk keeps the old content, and says what is wrong.
 func TestFileOnAFullDisk(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	root := t.TempDir()
 	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skipf("no tmpfs here: %v", err)

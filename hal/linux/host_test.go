@@ -8,10 +8,11 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
+	"machined/tools/netlab"
 )
 
 func TestHost(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	conformance.Host(t, func(*testing.T) conformance.HostRig {
 		// Settings of the network namespace, which is the tests' own.
 		return conformance.HostRig{

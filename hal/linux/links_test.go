@@ -12,10 +12,11 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
+	"machined/tools/netlab"
 )
 
 func TestLinks(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	conformance.Links(t, func(t *testing.T) conformance.LinksRig {
 		links, conn := newLinks(t), dialRoute(t)
 		watch(t, links)

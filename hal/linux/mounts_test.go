@@ -11,10 +11,11 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
+	"machined/tools/netlab"
 )
 
 func TestMounts(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	conformance.Mounts(t, func(t *testing.T) conformance.MountsRig {
 		base := t.TempDir()
 		r := conformance.MountsRig{Mounts: Mounts{}, Image: makeExt4(t, 16<<20), FSType: "ext4", NoLoop: noLoop()}

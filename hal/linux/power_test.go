@@ -15,6 +15,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
+	"machined/tools/netlab"
 )
 
 // TestPower calls reboot(2) in PID namespaces made for it. There the kernel
@@ -22,7 +23,7 @@ import (
 // restart and by SIGINT for switching off (reboot(2), "Behavior inside PID
 // namespaces").
 func TestPower(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	conformance.Power(t, conformance.PowerRig{
 		Restart:  func(t *testing.T, arg string) conformance.Ended { return endOf(t, "restart:"+arg) },
 		PowerOff: func(t *testing.T) conformance.Ended { return endOf(t, "poweroff") },
@@ -83,7 +84,7 @@ func TestRestartRefusesNUL(t *testing.T) {
 }
 
 func TestCatchCtrlAltDel(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	host := Host{ProcSys: "/proc/sys"}
 	const key = "kernel.ctrl-alt-del" // 1: reset at once
 	before, err := host.Sysctl(key)

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"machined/tools/netlab"
 )
 
 // TestRealEvents asks the kernel to speak of a device again, and hears it.
 func TestRealEvents(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	source, err := listenUevents()
 	if err != nil {
 		t.Fatal(err)

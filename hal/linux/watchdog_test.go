@@ -10,6 +10,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
+	"machined/tools/netlab"
 )
 
 // device is a file in a watchdog device's place: what is written to it is
@@ -59,7 +60,7 @@ func TestWatchdogWrites(t *testing.T) {
 
 // TestWatchdogUnready covers a device node without a driver behind it.
 func TestWatchdogUnready(t *testing.T) {
-	needRoot(t)
+	netlab.NeedRoot(t)
 	path := filepath.Join(t.TempDir(), "watchdog")
 	const majorOfNobody = 240 // local and experimental use
 	if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(majorOfNobody, 130))); err != nil {

@@ -124,10 +124,10 @@ func TestHold(t *testing.T) {
 	}
 	// It gets nothing by asking without DHCP either: somebody else at its address.
 	v.off()
-	h := plug(t, v.mac)
-	h.run(t, "ip", "addr", "add", b.Address+"/24", "dev", "eth0")
+	h := lan.Plug(t, v.mac)
+	h.Run(t, "ip", "addr", "add", b.Address+"/24", "dev", "eth0")
 	for _, path := range []string{"x86_64-uefi/uki.efi", "boot.ipxe"} {
-		code := h.run(t, "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://"+serverIP+":8080/"+path)
+		code := h.Run(t, "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://"+serverIP+":8080/"+path)
 		if code != "404" {
 			t.Errorf("%s for a board that is ignored answers %s; want 404", path, code)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"machined/tools/netboot/registry"
+	"machined/tools/netlab"
 )
 
 // TestInstall is a board with an empty disk that its config names: it is netbooted,
@@ -39,7 +40,7 @@ func TestInstall(t *testing.T) {
 	v.fromDisk(s, b)
 	s.kill()
 	v.off()
-	run(t, "ip", "link", "del", "tap1")
+	netlab.Run(t, "ip", "link", "del", "tap1")
 	// Without the minutes in which firmware looks for a server that is gone.
 	power(t, withDisk("0")).fromDisk(s, b)
 }

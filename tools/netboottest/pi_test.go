@@ -2,52 +2,19 @@ package netboottest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io/fs"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"machined/images/netboot"
 	"machined/tools/netboot/pirom"
 	"machined/tools/netboot/registry"
 )
-
-// inside calls f in the machine's network, for the sockets that it opens.
-func (h host) inside(t *testing.T, f func()) {
-	t.Helper()
-	runtime.LockOSThread()
-	// The thread must live on: processes that it started would die with it.
-	defer runtime.UnlockOSThread()
-	back, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer back.Close()
-	ns, err := os.Open("/proc/" + h.pid + "/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := unix.Setns(int(back.Fd()), unix.CLONE_NEWNET); err != nil {
-			panic(err) // nothing else may run on this thread
-		}
-	}()
-	f()
-}
 
 // TestPi loads a Raspberry Pi's tree as its boot ROM does, and then all files that
 // the ROM has not asked for. No model of it boots from a network.
@@ -57,16 +24,16 @@ func TestPi(t *testing.T) {
 	dir := directory(t, board)
 	s := serve(t, dir, pool...)
 	rom := pirom.Board{MAC: [6]byte{0xb8, 0x27, 0xeb, 0x2f, 0xaa, 0xeb}, Serial: 0xb22faaeb}
-	h := plug(t, "b8:27:eb:2f:aa:eb")
+	h := lan.Plug(t, "b8:27:eb:2f:aa:eb")
 	var setup pirom.Setup
 	var err error
-	h.inside(t, func() { setup, err = configure(rom) })
+	h.Inside(t, func() { setup, err = configure(rom) })
 	if err != nil || setup.Server.String() != serverIP {
 		t.Fatalf("the board is set up as %v, %v; want the server %s", setup, err, serverIP)
 	}
-	h.run(t, "ip", "addr", "add", setup.Address.String()+"/24", "dev", "eth0")
+	h.Run(t, "ip", "addr", "add", setup.Address.String()+"/24", "dev", "eth0")
 	l := &pirom.Loader{Server: netip.AddrPortFrom(setup.Server, 69), Local: setup.Address}
-	h.inside(t, func() { err = rom.Load(l) })
+	h.Inside(t, func() { err = rom.Load(l) })
 	if err != nil {
 		t.Fatalf("%v; it asked for %q", err, l.Asked)
 	}
@@ -83,7 +50,7 @@ func TestPi(t *testing.T) {
 		t.Errorf("cmdline.txt is %q; want %s", got, want)
 	}
 	count := 0
-	h.inside(t, func() { count, err = compare(l, filepath.Join(dir, index.Boards[board].Tree)) })
+	h.Inside(t, func() { count, err = compare(l, filepath.Join(dir, index.Boards[board].Tree)) })
 	if err != nil {
 		t.Error(err)
 	}
@@ -91,15 +58,12 @@ func TestPi(t *testing.T) {
 }
 
 func configure(rom pirom.Board) (pirom.Setup, error) {
-	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		return errors.Join(raw.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "eth0") }), err)
-	}}
-	conn, err := lc.ListenPacket(context.Background(), "udp4", "0.0.0.0:68")
+	conn, err := pirom.Listen("eth0")
 	if err != nil {
 		return pirom.Setup{}, err
 	}
 	defer conn.Close()
-	return rom.Configure(conn.(*net.UDPConn))
+	return rom.Configure(conn)
 }
 
 // compare loads all files of the tree below the serial, as far as they were not

@@ -15,6 +15,7 @@ import (
 
 	"machined/images/netboot"
 	"machined/tools/netboot/registry"
+	"machined/tools/netlab"
 )
 
 // config is the default: a template, so that each board has a name of its own.
@@ -56,7 +57,7 @@ func directory(t *testing.T, boards ...string) string {
 		built.boards[b] = true
 	}
 	dir := filepath.Join(t.TempDir(), "netboot")
-	run(t, "cp", "-al", built.dir, dir)
+	netlab.Run(t, "cp", "-al", built.dir, dir)
 	return dir
 }
 
@@ -110,9 +111,9 @@ func serve(t *testing.T, dir string, flags ...string) *server {
 // newServer is serve without its start.
 func newServer(t *testing.T, dir string, flags ...string) *server {
 	t.Helper()
-	network(t)
+	lan.Add(t, serverIP+"/24")
 	s := &server{t: t, dir: dir, log: filepath.Join(t.TempDir(), "serve.log")}
-	s.args = append([]string{"netboot", "serve", "--interface", bridge, "--dir", dir, "--lab", lab}, flags...)
+	s.args = append([]string{"netboot", "serve", "--interface", string(lan), "--dir", dir, "--lab", lab}, flags...)
 	t.Cleanup(func() {
 		s.kill()
 		if t.Failed() {

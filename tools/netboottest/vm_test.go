@@ -14,6 +14,7 @@ import (
 
 	"machined/images/netboot"
 	"machined/tools/netboot/registry"
+	"machined/tools/netlab"
 )
 
 // machine is what a board has, beside its cable.
@@ -53,13 +54,15 @@ func power(t *testing.T, m machine) *vm {
 	if v.memoryMB == 0 {
 		v.memoryMB = 512
 	}
+	tap := fmt.Sprintf("tap%d", m.n)
+	lan.Tap(t, tap)
 	program, args := "qemu-system-x86_64", []string{"-M", "q35", "-cpu", "max", "-accel", "tcg,thread=single"}
 	if m.arm64 {
 		program, args = "qemu-system-aarch64", []string{"-M", "virt", "-cpu", "cortex-a53", "-accel", "tcg,thread=single"}
 	}
 	args = append(args, "-nodefaults", "-display", "none", "-serial", "file:"+v.console, "-m", fmt.Sprint(v.memoryMB),
 		"-qmp", "unix:"+v.qmp+",server=on,wait=off",
-		"-netdev", fmt.Sprintf("tap,id=n0,ifname=%s,script=no,downscript=no", tap(t, m.n)),
+		"-netdev", fmt.Sprintf("tap,id=n0,ifname=%s,script=no,downscript=no", tap),
 		"-device", m.nic+",netdev=n0,bootindex=1,mac="+v.mac,
 		"-uuid", fmt.Sprintf("00000000-0000-4000-8000-0000000077%02x", m.n), "-device", "virtio-rng-pci")
 	args = append(append(args, v.firmware(scratch)...), m.more...)
@@ -92,7 +95,7 @@ func (v *vm) firmware(scratch string) []string {
 		return nil
 	}
 	vars := filepath.Join(scratch, "vars.fd")
-	run(v.t, "cp", template, vars)
+	netlab.Run(v.t, "cp", template, vars)
 	return []string{"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code, "-drive", "if=pflash,format=raw,unit=1,file=" + vars}
 }
 

@@ -12,17 +12,18 @@ import (
 	"machined/hal/linux"
 	"machined/reconcile/network"
 	"machined/reconcile/resource"
+	"machined/tools/netlab"
 )
 
 const nodeMAC = "02:00:00:00:00:77"
 
 func TestDHCPConformance(t *testing.T) {
-	need(t, "dnsmasq", "ip", "nsenter")
+	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	conformance.DHCP(t, func(t *testing.T) conformance.DHCPRig {
 		p := newPeer(t, "10.77.0.1/24")
 		p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m", "--dhcp-option=option:dns-server,10.77.0.1")
 		p.plug("eth7", nodeMAC)
-		run(t, "ip", "link", "set", "eth7", "up")
+		netlab.Run(t, "ip", "link", "set", "eth7", "up")
 		links, err := linux.NewLinks()
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +60,7 @@ func index(t *testing.T, links *linux.Links, name string) uint32 {
 // TestEverythingThatDHCPSays takes a lease with all the options that a node
 // heeds, and checks it in the kernel, with ip(8).
 func TestEverythingThatDHCPSays(t *testing.T) {
-	need(t, "dnsmasq", "ip", "nsenter")
+	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24")
 	d := p.dnsmasq(
 		"--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m", "--dhcp-host="+nodeMAC+",10.77.0.42,kitchen",
@@ -122,8 +123,8 @@ func (n *node) expectRest(t *testing.T) {
 // stays.
 func driftIsRepaired(t *testing.T) {
 	t.Helper()
-	run(t, "ip", "addr", "add", "10.77.0.222/24", "dev", "eth7")
-	run(t, "ip", "route", "add", "10.50.0.0/16", "via", "10.77.0.5", "dev", "eth7")
+	netlab.Run(t, "ip", "addr", "add", "10.77.0.222/24", "dev", "eth7")
+	netlab.Run(t, "ip", "route", "add", "10.50.0.0/16", "via", "10.77.0.5", "dev", "eth7")
 	for name, undo := range map[string][]string{
 		"address":         {"ip", "addr", "del", "10.77.0.42/24", "dev", "eth7"},
 		"route":           {"ip", "route", "del", "10.99.0.0/16"},
@@ -131,9 +132,9 @@ func driftIsRepaired(t *testing.T) {
 		"link and routes": {"ip", "link", "set", "eth7", "down"},
 		"MTU":             {"ip", "link", "set", "eth7", "mtu", "1500"},
 	} {
-		run(t, undo...)
+		netlab.Run(t, undo...)
 		if name == "link and routes" {
-			run(t, "sh", "-c", "ip route add 10.50.0.0/16 via 10.77.0.5 dev eth7 2>/dev/null || true")
+			netlab.Run(t, "sh", "-c", "ip route add 10.50.0.0/16 via 10.77.0.5 dev eth7 2>/dev/null || true")
 		}
 		if took := eventually(t, "repair of "+name, func() bool {
 			link := show("link", "show", "eth7")
@@ -146,12 +147,12 @@ func driftIsRepaired(t *testing.T) {
 	if !hasAddress("eth7", prefix("10.77.0.222/24")) {
 		t.Errorf("an address of somebody else is gone:\n%s", show("addr", "show", "dev", "eth7"))
 	}
-	run(t, "ip", "route", "replace", "10.50.0.0/16", "via", "10.77.0.5", "dev", "eth7")
-	run(t, "ip", "addr", "del", "10.77.0.222/24", "dev", "eth7")
+	netlab.Run(t, "ip", "route", "replace", "10.50.0.0/16", "via", "10.77.0.5", "dev", "eth7")
+	netlab.Run(t, "ip", "addr", "del", "10.77.0.222/24", "dev", "eth7")
 }
 
 func TestRenewalIsUnicast(t *testing.T) {
-	need(t, "dnsmasq", "ip", "nsenter")
+	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24")
 	d := p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m", "--dhcp-option=option:T1,6", "--dhcp-option=option:T2,90")
 	p.plug("eth7", nodeMAC)
@@ -174,7 +175,7 @@ func TestRenewalIsUnicast(t *testing.T) {
 // TestReboot: after one, the node asks for its address at once. The server that
 // has another range by then refuses it.
 func TestReboot(t *testing.T) {
-	need(t, "dnsmasq", "ip", "nsenter")
+	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24")
 	d := p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m")
 	p.plug("eth7", nodeMAC)
@@ -219,7 +220,7 @@ func TestReboot(t *testing.T) {
 
 // TestCableAndAdapter: the carrier goes and comes, then the link itself does.
 func TestCableAndAdapter(t *testing.T) {
-	need(t, "dnsmasq", "ip", "nsenter")
+	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24")
 	d := p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m")
 	n := startNode(t, newRoot(t), network.Settings{})

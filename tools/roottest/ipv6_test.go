@@ -8,6 +8,7 @@ import (
 	"machined/hal"
 	"machined/hal/linux"
 	"machined/reconcile/network"
+	"machined/tools/netlab"
 )
 
 func prefix(text string) hal.Prefix { return linux.PrefixFrom(netip.MustParsePrefix(text)) }
@@ -17,7 +18,7 @@ func address(text string) hal.Address { return linux.AddressFrom(netip.MustParse
 // TestRouterAdvertisement: a wired link that no config names takes an address
 // and the default route from a router, even on a node that forwards.
 func TestRouterAdvertisement(t *testing.T) {
-	need(t, "dnsmasq", "ip", "nsenter")
+	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	host := linux.Host{ProcSys: "/proc/sys"}
 	if err := host.SetSysctl("net.ipv6.conf.all.forwarding", "1"); err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func TestRouterAdvertisement(t *testing.T) {
 
 // TestStaticIPv6 checks a config without DHCP, with both families.
 func TestStatic(t *testing.T) {
-	need(t, "ip", "nsenter")
+	netlab.NeedRoot(t, "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24", "fd07:77::1/64")
 	settings := network.Settings{Hostname: "static", Nameservers: "10.77.0.1", Search: "lan", Interfaces: []network.Interface{{
 		Name: "eth7", Up: true, MTU: 1420, Addresses: []hal.Prefix{prefix("10.77.0.5/24"), prefix("fd07:77::5/64")},
@@ -73,11 +74,11 @@ func TestStatic(t *testing.T) {
 		"last address":  {"ip", "addr", "del", "10.77.0.5/24", "dev", "eth7"}, // and all IPv4 routes
 		"link, lowered": {"ip", "link", "set", "eth7", "down"},                // and all of IPv6
 	} {
-		run(t, undo...)
+		netlab.Run(t, undo...)
 		eventually(t, "repair of "+name, complete)
 	}
-	run(t, "ip", "addr", "add", "fd07:77::99/64", "dev", "eth7")
-	run(t, "ip", "-6", "route", "add", "fd98::/16", "via", "fd07:77::1", "dev", "eth7")
+	netlab.Run(t, "ip", "addr", "add", "fd07:77::99/64", "dev", "eth7")
+	netlab.Run(t, "ip", "-6", "route", "add", "fd98::/16", "via", "fd07:77::1", "dev", "eth7")
 	settings.Interfaces[0].Addresses = settings.Interfaces[0].Addresses[:1:1]
 	settings.Interfaces[0].Routes = settings.Interfaces[0].Routes[:1:1]
 	n.configure(settings)

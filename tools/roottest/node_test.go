@@ -17,6 +17,7 @@ import (
 	"machined/reconcile/network"
 	"machined/reconcile/resource"
 	"machined/reconcile/timesync"
+	"machined/tools/netlab"
 )
 
 // node is the network and time part of machined, on the real drivers, in real
@@ -156,8 +157,8 @@ func (n *node) reboot(link string) *node {
 	n.t.Helper()
 	n.end()
 	_ = (&linux.Files{Root: n.root}).Remove(runDir + "/" + link)
-	run(n.t, "ip", "link", "set", link, "down")
-	run(n.t, "ip", "addr", "flush", "dev", link)
+	netlab.Run(n.t, "ip", "link", "set", link, "down")
+	netlab.Run(n.t, "ip", "addr", "flush", "dev", link)
 	return startNode(n.t, n.root, *n.settings.Load())
 }
 

@@ -6,14 +6,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"machined/tools/netlab"
 )
 
 // patience bounds waiting for what takes milliseconds on an idle machine.
@@ -22,8 +22,8 @@ const patience = 60 * time.Second
 // peer is another machine: a network namespace with one end of a cable, srv0,
 // whose other end is the node's.
 type peer struct {
+	netlab.Host
 	t    *testing.T
-	pid  string // of a process that keeps the namespace
 	link string // the node's end
 }
 
@@ -31,16 +31,7 @@ type peer struct {
 // is not there until plug.
 func newPeer(t *testing.T, addresses ...string) *peer {
 	t.Helper()
-	keeper := exec.Command("sleep", "infinity")
-	keeper.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	if err := keeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = keeper.Process.Kill()
-		_ = keeper.Wait()
-	})
-	p := &peer{t: t, pid: strconv.Itoa(keeper.Process.Pid)}
+	p := &peer{t: t, Host: netlab.NewHost(t)}
 	// One that is always there, so that servers can be started at any time.
 	p.run("ip", "link", "set", "lo", "up")
 	p.run("ip", "link", "add", "srv0", "type", "bridge")
@@ -55,7 +46,7 @@ func newPeer(t *testing.T, addresses ...string) *peer {
 func (p *peer) plug(link, mac string) {
 	p.t.Helper()
 	p.link = link
-	run(p.t, "ip", "link", "add", link, "address", mac, "type", "veth", "peer", "name", "far0", "netns", p.pid)
+	netlab.Run(p.t, "ip", "link", "add", link, "address", mac, "type", "veth", "peer", "name", "far0", "netns", p.PID())
 	p.t.Cleanup(func() { _ = exec.Command("ip", "link", "del", link).Run() })
 	p.run("ip", "link", "set", "far0", "master", "srv0", "up")
 }
@@ -63,7 +54,7 @@ func (p *peer) plug(link, mac string) {
 // unplug takes the node's end away, as a USB adapter goes.
 func (p *peer) unplug() {
 	p.t.Helper()
-	run(p.t, "ip", "link", "del", p.link)
+	netlab.Run(p.t, "ip", "link", "del", p.link)
 }
 
 // carrier switches the node's carrier.
@@ -72,22 +63,9 @@ func (p *peer) carrier(on bool) {
 	p.run("ip", "link", "set", "far0", map[bool]string{true: "up", false: "down"}[on])
 }
 
-func (p *peer) inside(args ...string) []string {
-	return append([]string{"nsenter", "-t", p.pid, "-n"}, args...)
-}
-
 func (p *peer) run(args ...string) string {
 	p.t.Helper()
-	return run(p.t, p.inside(args...)...)
-}
-
-func run(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return p.Run(p.t, args...)
 }
 
 // daemon is a server that runs until the test ends or stop.
@@ -101,9 +79,7 @@ type daemon struct {
 
 func (p *peer) start(args ...string) *daemon {
 	p.t.Helper()
-	full := p.inside(args...)
-	d := &daemon{t: p.t, cmd: exec.Command(full[0], full[1:]...), done: make(chan struct{})}
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	d := &daemon{t: p.t, cmd: p.Command(args...), done: make(chan struct{})}
 	out, in, err := os.Pipe()
 	if err != nil {
 		p.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"machined/hal/conformance"
 	"machined/hal/linux"
 	"machined/reconcile/network"
+	"machined/tools/netlab"
 )
 
 // chrony starts a time server of the peer. Without the time it says so.
@@ -29,11 +30,11 @@ func (p *peer) chrony(port string, ready bool) {
 }
 
 func TestNTPConformance(t *testing.T) {
-	need(t, "chronyd", "ip", "nsenter", "ss")
+	netlab.NeedRoot(t, "chronyd", "ip", "nsenter", "ss")
 	p := newPeer(t, "10.77.0.1/24")
 	p.plug("eth7", nodeMAC)
-	run(t, "ip", "addr", "add", "10.77.0.5/24", "dev", "eth7")
-	run(t, "ip", "link", "set", "eth7", "up")
+	netlab.Run(t, "ip", "addr", "add", "10.77.0.5/24", "dev", "eth7")
+	netlab.Run(t, "ip", "link", "set", "eth7", "up")
 	p.chrony("123", true)
 	p.chrony("1123", false)
 	ntp := linux.NTP{}
@@ -53,7 +54,7 @@ func TestNTPConformance(t *testing.T) {
 
 // TestTimeByDHCP: the server that DHCP names is asked as soon as there is a lease.
 func TestTimeByDHCP(t *testing.T) {
-	need(t, "dnsmasq", "chronyd", "ip", "nsenter", "ss")
+	netlab.NeedRoot(t, "dnsmasq", "chronyd", "ip", "nsenter", "ss")
 	p := newPeer(t, "10.77.0.1/24")
 	p.chrony("123", true)
 	p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m", "--dhcp-option=option:ntp-server,10.77.0.1")

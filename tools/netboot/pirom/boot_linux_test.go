@@ -3,148 +3,27 @@ package pirom_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"machined/tools/netboot/dhcp"
 	"machined/tools/netboot/pirom"
 	"machined/tools/netboot/tftp"
+	"machined/tools/netlab"
 )
 
-const childVar = "PIROM_TEST_CHILD"
+// lan is the cable between this server and the boards.
+const lan = netlab.Bridge("srv0")
 
-// TestMain runs the tests in a network namespace of their own, where the servers
-// have their ports for themselves.
-func TestMain(m *testing.M) {
-	worker := strings.Contains(strings.Join(os.Args, " "), "-test.fuzzworker")
-	if worker || os.Geteuid() != 0 || os.Getenv(childVar) != "" {
-		os.Exit(m.Run())
-	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = os.Args
-	cmd.Env = append(os.Environ(), childVar+"=tests")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		os.Exit(max(exit.ExitCode(), 1))
-	} else if err != nil {
-		fmt.Fprintln(os.Stderr, "run the tests in a network namespace:", err)
-		os.Exit(1)
-	}
-}
-
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	why := ""
-	if os.Geteuid() != 0 {
-		why = "not root"
-	}
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			why = err.Error()
-		}
-	}
-	if why != "" && os.Getenv("CI") != "" {
-		t.Fatal("in CI this has to run: ", why)
-	} else if why != "" {
-		t.Skip(why)
-	}
-}
-
-func run(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
-
-// host is a machine on the cable: a network namespace.
-type host struct{ pid string }
-
-// lab makes a bridge with this server's address; plug adds machines.
-func lab(t *testing.T) {
-	t.Helper()
-	run(t, "ip", "link", "add", "srv0", "type", "bridge")
-	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "srv0").Run() })
-	run(t, "ip", "addr", "add", "10.0.0.1/24", "dev", "srv0")
-	run(t, "ip", "link", "set", "srv0", "up")
-}
-
-func plug(t *testing.T, mac string) host {
-	t.Helper()
-	keeper := exec.Command("sleep", "infinity")
-	keeper.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	if err := keeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	h := host{strconv.Itoa(keeper.Process.Pid)}
-	near := "v" + h.pid
-	t.Cleanup(func() {
-		_ = exec.Command("ip", "link", "del", near).Run()
-		_ = keeper.Process.Kill()
-		_ = keeper.Wait()
-	})
-	run(t, "ip", "link", "add", near, "type", "veth", "peer", "name", "eth0", "address", mac, "netns", h.pid)
-	run(t, "ip", "link", "set", near, "master", "srv0", "up")
-	h.run(t, "ip", "link", "set", "eth0", "up")
-	return h
-}
-
-func (h host) args(args ...string) []string {
-	return append([]string{"nsenter", "-t", h.pid, "-n"}, args...)
-}
-
-func (h host) run(t *testing.T, args ...string) string {
-	t.Helper()
-	return run(t, h.args(args...)...)
-}
-
-// inside calls f in the machine's network, for the sockets that it opens.
-func (h host) inside(t *testing.T, f func()) {
-	t.Helper()
-	runtime.LockOSThread()
-	// The thread must live on: processes that it started would die with it.
-	defer runtime.UnlockOSThread()
-	back, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer back.Close()
-	ns, err := os.Open("/proc/" + h.pid + "/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := unix.Setns(int(back.Fd()), unix.CLONE_NEWNET); err != nil {
-			panic(err) // nothing else may run on this thread
-		}
-	}()
-	f()
-}
+func TestMain(m *testing.M) { os.Exit(netlab.Main(m, 0)) }
 
 type boots struct{}
 
@@ -222,25 +101,9 @@ func serve(t *testing.T, change func(*dhcp.Config), files map[string]string) *ev
 // router is a machine with dnsmasq, as a network has that knows nothing of boards.
 func router(t *testing.T) {
 	t.Helper()
-	h := plug(t, "02:00:00:00:00:fe")
-	h.run(t, "ip", "addr", "add", "10.0.0.254/24", "dev", "eth0")
-	args := h.args("dnsmasq", "--no-daemon", "--conf-file=/dev/null", "--port=0", "--user=root", "--pid-file=", "--interface=eth0", "--bind-interfaces",
-		"--leasefile-ro", "--no-ping", "--dhcp-broadcast", // the board's kernel has no address yet
+	lan.Plug(t, "02:00:00:00:00:fe").Dnsmasq(t, "10.0.0.254/24",
+		"--dhcp-broadcast", // the board's kernel has no address yet
 		"--dhcp-range=10.0.0.50,10.0.0.60,255.255.255.0,2m")
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var out bytes.Buffer
-	cmd.Stderr = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("dnsmasq:\n%s", out.String())
-		}
-	})
 }
 
 func full(c *dhcp.Config) {
@@ -264,7 +127,7 @@ func card(prefix string) map[string]string {
 
 // TestBoot boots a 3B: with this server alone, and with a proxy beside dnsmasq.
 func TestBoot(t *testing.T) {
-	need(t, "ip", "nsenter", "dnsmasq")
+	netlab.NeedRoot(t, "ip", "nsenter", "dnsmasq")
 	for _, c := range []struct {
 		name   string
 		mode   func(*dhcp.Config)
@@ -276,22 +139,22 @@ func TestBoot(t *testing.T) {
 		{"no files of its own", full, "", "10.0.0.100"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			lab(t)
+			lan.Add(t, "10.0.0.1/24")
 			if c.name == "proxy" {
 				router(t)
 			}
 			board := pirom.Board{MAC: [6]byte{0xb8, 0x27, 0xeb, 0x2f, 0xaa, 0xeb}, Serial: 0xb22faaeb}
-			h := plug(t, "b8:27:eb:2f:aa:eb")
+			h := lan.Plug(t, "b8:27:eb:2f:aa:eb")
 			files := card(c.prefix)
 			seen := serve(t, c.mode, files)
 			setup := configure(t, h, board)
 			if setup.Server.String() != "10.0.0.1" || !strings.HasPrefix(setup.Address.String(), c.pool) {
 				t.Fatalf("the board is set up as %v; want an address %s… and 10.0.0.1", setup, c.pool)
 			}
-			h.run(t, "ip", "addr", "add", setup.Address.String()+"/24", "dev", "eth0")
+			h.Run(t, "ip", "addr", "add", setup.Address.String()+"/24", "dev", "eth0")
 			l := &pirom.Loader{Server: netip.AddrPortFrom(setup.Server, 69), Local: setup.Address}
 			var err error
-			h.inside(t, func() { err = board.Load(l) })
+			h.Inside(t, func() { err = board.Load(l) })
 			if err != nil {
 				t.Fatalf("%v; it asked for %q", err, l.Asked)
 			}
@@ -308,17 +171,14 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-func configure(t *testing.T, h host, board pirom.Board) (s pirom.Setup) {
+func configure(t *testing.T, h netlab.Host, board pirom.Board) (s pirom.Setup) {
 	t.Helper()
 	var err error
-	h.inside(t, func() {
-		lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-			return errors.Join(raw.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "eth0") }))
-		}}
-		conn, failed := lc.ListenPacket(context.Background(), "udp4", "0.0.0.0:68")
+	h.Inside(t, func() {
+		conn, failed := pirom.Listen("eth0")
 		if err = failed; err == nil {
 			defer conn.Close()
-			s, err = board.Configure(conn.(*net.UDPConn))
+			s, err = board.Configure(conn)
 		}
 	})
 	if err != nil {
@@ -351,7 +211,7 @@ func checkEvents(t *testing.T, seen *events) {
 // TestOthersAreLeftAlone: Linux gets its lease from the network's server, and the
 // proxy says nothing; and from this server where it is the only one.
 func TestOthersAreLeftAlone(t *testing.T) {
-	need(t, "ip", "nsenter", "dnsmasq", "busybox")
+	netlab.NeedRoot(t, "ip", "nsenter", "dnsmasq", "busybox")
 	for name, c := range map[string]struct {
 		mode func(*dhcp.Config)
 		want string
@@ -359,12 +219,12 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		"proxy": {proxy, "lease of 10.0.0.5"}, "full": {full, "lease of 10.0.0.100"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lab(t)
+			lan.Add(t, "10.0.0.1/24")
 			if name == "proxy" {
 				router(t)
 			}
 			seen := serve(t, c.mode, nil)
-			out := plug(t, "02:00:00:00:00:42").run(t, "busybox", "udhcpc", "-i", "eth0", "-f", "-q", "-n", "-t", "10", "-T", "1", "-s", "/bin/true")
+			out := lan.Plug(t, "02:00:00:00:00:42").Run(t, "busybox", "udhcpc", "-i", "eth0", "-f", "-q", "-n", "-t", "10", "-T", "1", "-s", "/bin/true")
 			if !strings.Contains(out, c.want) {
 				t.Errorf("udhcpc says\n%s; want %q", out, c.want)
 			}
@@ -379,8 +239,8 @@ func TestOthersAreLeftAlone(t *testing.T) {
 
 // TestListen has what stops a server from starting, with what to do.
 func TestListen(t *testing.T) {
-	need(t, "ip")
-	lab(t)
+	netlab.NeedRoot(t, "ip")
+	lan.Add(t, "10.0.0.1/24")
 	serve(t, full, nil)
 	for want, change := range map[string]func(*dhcp.Config){
 		"open port 67 on srv0: listen udp4 0.0.0.0:67: bind: address already in use; another DHCP or PXE server runs": func(*dhcp.Config) {},

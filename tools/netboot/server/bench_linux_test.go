@@ -20,6 +20,7 @@ import (
 
 	"machined/tools/netboot/bootfiles"
 	"machined/tools/netboot/web"
+	"machined/tools/netlab"
 )
 
 const benchSize = 20 << 20
@@ -99,26 +100,7 @@ func fetch(at string) (int64, error) {
 
 // benchServer runs the server in a process of its own, as nginx has one.
 func benchServer(b *testing.B, dir string) string {
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), benchDir+"="+dir)
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	var at string
-	if _, err := fmt.Fscanln(out, &at); err != nil {
-		b.Fatal("the server does not start: ", err)
-	}
-	return at
+	return netlab.Server(b, benchDir+"="+dir)
 }
 
 // benchChild is the process of benchServer: the files' server, with a registry's
@@ -141,12 +123,7 @@ func benchChild(dir string) error {
 }
 
 func nginx(b *testing.B, dir string) string {
-	if _, err := exec.LookPath("nginx"); err != nil {
-		if os.Getenv("CI") != "" {
-			b.Fatal("nginx is needed; run make setup: ", err)
-		}
-		b.Skip("no comparison with nginx; make setup installs it: ", err)
-	}
+	netlab.Need(b, "nginx")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"machined/tools/netlab"
 )
 
 const benchSize = 20 << 20
@@ -67,33 +69,25 @@ func read(b *testing.B, at netip.AddrPort, clients int, opts []string) {
 // benchServer runs the server in a process of its own, as dnsmasq has one: else
 // it would share the Go scheduler with the clients.
 func benchServer(b *testing.B, dir string) netip.AddrPort {
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), inNamespace+"=server", benchDir+"="+dir)
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	var at string
-	if _, err := fmt.Fscanln(out, &at); err != nil {
-		b.Fatal("the server does not start: ", err)
-	}
-	return netip.MustParseAddrPort(at)
+	return netip.MustParseAddrPort(netlab.Server(b, benchDir+"="+dir))
 }
 
-const benchDir = "TFTP_TEST_DIR"
+// benchDir names the directory to serve, in the process of benchServer.
+const benchDir = "TFTP_BENCH_DIR"
+
+// TestMain runs the tests in a network namespace of their own: dnsmasq serves TFTP
+// at port 69 alone, which others may have.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(benchDir); dir != "" {
+		fmt.Fprintln(os.Stderr, benchChild(dir))
+		os.Exit(1)
+	}
+	os.Exit(netlab.Main(m, 0))
+}
 
 // benchChild is the process of benchServer.
-func benchChild() error {
-	d, err := OpenDir(os.Getenv(benchDir))
+func benchChild(dir string) error {
+	d, err := OpenDir(dir)
 	if err != nil {
 		return err
 	}
@@ -110,12 +104,7 @@ func benchChild() error {
 }
 
 func dnsmasq(b *testing.B, dir string) netip.AddrPort {
-	if why := needDnsmasq(); why != "" {
-		if os.Getenv("CI") != "" {
-			b.Fatal("dnsmasq is needed: ", why)
-		}
-		b.Skip("no comparison with dnsmasq: ", why)
-	}
+	netlab.NeedRoot(b, "dnsmasq")
 	cmd := exec.Command("dnsmasq", "--no-daemon", "--conf-file=/dev/null", "--port=0", "--user=root", "--listen-address=127.0.0.1",
 		"--bind-interfaces", "--enable-tftp", "--tftp-root="+dir, "--tftp-no-fail", "--pid-file=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

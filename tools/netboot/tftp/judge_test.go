@@ -9,17 +9,9 @@ import (
 	"testing"
 
 	pin "github.com/pin/tftp/v3"
-)
 
-func need(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("in CI this has to run: ", err)
-		}
-		t.Skip(err)
-	}
-}
+	"machined/tools/netlab"
+)
 
 // TestOtherClients has clients that others wrote read from this server.
 func TestOtherClients(t *testing.T) {
@@ -37,7 +29,7 @@ func TestOtherClients(t *testing.T) {
 			{"tftp", "-m", "binary", "127.0.0.1", port, "-c", "get", name, out},
 		} {
 			t.Run(name+" "+args[0]+" "+args[2], func(t *testing.T) {
-				need(t, args[0])
+				netlab.Need(t, args[0])
 				_ = os.Remove(out)
 				if text, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 					t.Fatalf("%v: %v\n%s", args, err, text)
