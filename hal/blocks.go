@@ -99,7 +99,11 @@ type Provisioner interface {
 	// Erase makes a volume of the disk blank, so that Provision makes it anew. A
 	// disk without it is no error. It must not be mounted. There is no name for
 	// anything else on a disk: the boot partition is out of reach.
-	Erase(disk string, which DataVolume) error
+	//
+	// It may take many minutes. moved is called each time that a piece is on the
+	// disk, 4 MiB at most of what is overwritten: that tells a slow disk from one
+	// that is dead. Called again after a cut, Erase begins anew.
+	Erase(disk string, which DataVolume, moved func()) error
 	// Install makes the boot partition of a disk that has none: a blank one, or
 	// with Wipe any that is not in use. It returns the partition's device, which
 	// the kernel knows. What is in the partition is compared with what was read,

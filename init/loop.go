@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"machined/init/supervise"
@@ -16,8 +17,8 @@ const (
 	// killReserve is what is left of it when all services are killed, whatever
 	// their grace, and then all other processes.
 	killReserve = 10 * time.Second
-	// flushDeadline bounds the wait for a slow card to take what is in memory;
-	// one that is dead takes nothing.
+	// flushDeadline bounds the wait for a slow card to take what is in memory, or
+	// the next piece of what is erased; one that is dead takes nothing.
 	flushDeadline = 60 * time.Second
 )
 
@@ -145,19 +146,11 @@ func (n *node) down(r *request) {
 		r = last // a power-off may have overtaken a restart
 	}
 	disks := n.volumeDisks()
-	n.flush(func() {
+	n.flush(func(moved func()) {
 		n.clearCard() // what the last calls have led to is done, not forgotten
 		n.keepClock()
 		n.keepEnd(r)
-		if r.reset == resetButIdentity {
-			if err := n.clearState(); err != nil {
-				n.log.Printf("reset", "%v.", err)
-			}
-		}
-		n.unmountAll()
-		if r.reset != resetNone {
-			n.wipe(r.reset, disks)
-		}
+		n.unmountForReset(r.reset, disks, moved)
 	})
 	if n.watchdog != nil && r.end == powerOff {
 		// A machine that stays off must not be reset; one that restarts keeps
@@ -171,11 +164,20 @@ func (n *node) down(r *request) {
 
 // flush runs what waits for disks, beside the loop, which feeds the watchdog
 // meanwhile: a reset in the middle would lose what a slow card was yet to get. It
-// waits for flushDeadline at most; the machine then ends without.
-func (n *node) flush(write func()) {
-	done := make(chan error, 1)
-	go func() { done <- guarded(func() error { write(); return nil }) }()
-	deadline := time.After(flushDeadline)
+// waits for flushDeadline at most, counted anew whenever write says that it has
+// moved on; the machine then ends without. A fixed time would cut the erasing of a
+// large volume on a slow card, and the next boot would begin it again, for ever.
+func (n *node) flush(write func(moved func())) {
+	done, moves := make(chan error, 1), make(chan struct{}, 1)
+	moved := func() {
+		select {
+		case moves <- struct{}{}:
+		default:
+		}
+	}
+	go func() { done <- guarded(func() error { write(moved); return nil }) }()
+	deadline := time.NewTimer(flushDeadline)
+	defer deadline.Stop()
 	for {
 		n.feed()
 		select {
@@ -184,7 +186,9 @@ func (n *node) flush(write func()) {
 				n.log.Printf("shutdown", "%v.", err)
 			}
 			return
-		case <-deadline:
+		case <-moves:
+			deadline.Reset(flushDeadline)
+		case <-deadline.C:
 			n.log.Printf("shutdown", "The disks do not answer for %s; going on without them.", flushDeadline)
 			return
 		case <-time.After(time.Second):
@@ -250,8 +254,9 @@ const (
 )
 
 // unmountAll unmounts what holds data, the last mounted first. What is busy is
-// detached lazily; the root and the kernel's file systems stay.
-func (n *node) unmountAll() {
+// detached lazily; the root and the kernel's file systems stay, and what is to be
+// left.
+func (n *node) unmountAll(left ...string) {
 	n.mounts.Sync()
 	all, err := n.mounts.List()
 	if err != nil {
@@ -259,7 +264,7 @@ func (n *node) unmountAll() {
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		m := all[i]
-		if m.Target == "/" || m.ReadOnly || m.FSType != "ext4" && m.FSType != "vfat" {
+		if m.Target == "/" || m.ReadOnly || m.FSType != "ext4" && m.FSType != "vfat" || slices.Contains(left, m.Target) {
 			continue
 		}
 		if err := n.mounts.Unmount(m.Target, false); err != nil {

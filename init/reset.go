@@ -8,6 +8,7 @@ import (
 
 	"machined/api"
 	"machined/hal"
+	"machined/init/sequence"
 	"machined/init/upgrade"
 	"machined/reconcile/resource"
 )
@@ -38,12 +39,62 @@ func (n *node) Reset(by string, keep bool) error {
 	if keep {
 		mode, word = resetButIdentity, keepIdentity
 	}
-	if path := n.stateFile(resetName); path != "" {
-		if err := n.files.Replace(path, []byte(word), false); err != nil {
-			return fmt.Errorf("reset: %w", err)
-		}
+	// First the right to reset, then the word of it in STATE, then the ending. A
+	// word that came first would be acted on by the next boot though the reset was
+	// refused; one that came last might be lost with the power.
+	if err := n.lock.Take(sequence.Reset); err != nil {
+		return fmt.Errorf("%w: %w", api.ErrBusy, err)
 	}
-	return n.askFor(request{end: restart, by: by, reason: upgrade.ByReset, detail: "asked by " + by, reset: mode})
+	takeBack, err := n.noteReset(word)
+	if err == nil {
+		err = n.wantReset(request{end: restart, by: by, reason: upgrade.ByReset, detail: "asked by " + by, reset: mode})
+	}
+	if err != nil {
+		err = errors.Join(err, takeBack())
+		n.lock.Release(sequence.Reset)
+	}
+	return err
+}
+
+// noteReset puts the word of a reset into STATE, where there is one, and returns
+// what takes it back: to nothing, or to that of an earlier reset that was cut and
+// is yet to be finished.
+func (n *node) noteReset(word string) (takeBack func() error, err error) {
+	path := n.stateFile(resetName)
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	before, err := n.files.Read(path)
+	takeBack = func() error { return n.files.Replace(path, before, false) }
+	switch {
+	case errors.Is(err, hal.ErrNotFound):
+		takeBack = func() error { return n.files.Remove(path) }
+	case err != nil:
+		takeBack = func() error { return nil } // what cannot be read is a reset too, see finishReset
+	}
+	if err := n.files.Replace(path, []byte(word), false); err != nil {
+		return takeBack, fmt.Errorf("note the reset in STATE, for a boot after a power cut: %w", err)
+	}
+	return takeBack, nil
+}
+
+// wantReset requests the ending of a reset that has the lock. An ending that has
+// overtaken it takes it along, as in askFor; one that is past that point leaves it
+// to the next boot, which finds the word in STATE.
+func (n *node) wantReset(r request) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.succeeding {
+		return fmt.Errorf("%w: the node is handing over to the slot's program, reset it again in a moment", api.ErrBusy)
+	}
+	if n.wanted != nil {
+		mode := r.reset
+		r = *n.wanted
+		r.reset = mode
+	}
+	n.wanted = &r
+	n.kick()
+	return nil
 }
 
 // finishReset asks for the rest of a reset that was cut.
@@ -83,8 +134,8 @@ func (n *node) volumeDisks() map[hal.DataVolume]string {
 	return disks
 }
 
-// clearState removes from STATE what is not the node's identity, and the word that
-// this is to be done last.
+// clearState removes from STATE what is not the node's identity, and then the word
+// that this is to be done.
 func (n *node) clearState() error {
 	if n.stateFile("") == "" {
 		return errors.New("STATE is not mounted")
@@ -106,17 +157,35 @@ func (n *node) clearState() error {
 	return os.Remove(n.at(stateDir + "/" + resetName))
 }
 
-// wipe takes from an unmounted disk what a reset is to take. EPHEMERAL goes first:
-// as long as STATE is there, the next boot knows what is left to do.
-func (n *node) wipe(mode resetMode, disks map[hal.DataVolume]string) {
-	for _, v := range []hal.DataVolume{hal.EphemeralVolume, hal.StateVolume} {
-		disk, ok := disks[v]
-		if !ok || v == hal.StateVolume && mode == resetButIdentity {
-			continue
-		}
-		n.log.Printf("reset", "Erasing %s on %s.", v, disk)
-		if err := n.provisioner.Erase(disk, v); err != nil {
+// unmountForReset unmounts what holds data, and takes what a reset is to take.
+// EPHEMERAL goes first: as long as STATE has the word, the next boot knows what is
+// left to do. moved is told of each step.
+func (n *node) unmountForReset(mode resetMode, disks map[hal.DataVolume]string, moved func()) {
+	if mode == resetButIdentity {
+		n.unmountAll(stateDir)
+		moved()
+		n.erase(hal.EphemeralVolume, disks, moved)
+		if err := n.clearState(); err != nil {
 			n.log.Printf("reset", "%v.", err)
 		}
+		moved()
+	}
+	n.unmountAll()
+	if mode == resetAll {
+		moved()
+		n.erase(hal.EphemeralVolume, disks, moved)
+		n.erase(hal.StateVolume, disks, moved)
+	}
+}
+
+// erase makes a volume blank that is not mounted, and that a disk has.
+func (n *node) erase(v hal.DataVolume, disks map[hal.DataVolume]string, moved func()) {
+	disk, ok := disks[v]
+	if !ok {
+		return
+	}
+	n.log.Printf("reset", "Erasing %s on %s.", v, disk)
+	if err := n.provisioner.Erase(disk, v, moved); err != nil {
+		n.log.Printf("reset", "%v.", err)
 	}
 }

@@ -147,10 +147,15 @@ func refuses(t *testing.T, newRig func(t *testing.T) ProvisionerRig) {
 func erases(t *testing.T, r ProvisionerRig) {
 	for _, kind := range []DiskKind{ImageMBR, ImageGPT} {
 		disk := r.NewDisk(t, kind, 64*mib)
-		must(t, "Erase of a volume that is not there", r.Provisioner.Erase(disk, hal.StateVolume))
+		pieces := 0
+		moved := func() { pieces++ }
+		must(t, "Erase of a volume that is not there", r.Provisioner.Erase(disk, hal.StateVolume, moved))
 		must(t, "Provision", r.Provisioner.Provision(hal.Provision{Disk: disk, Volumes: stateAndEphemeral()}))
 		before := r.Found(t, disk)
-		must(t, "Erase(STATE)", r.Provisioner.Erase(disk, hal.StateVolume))
+		must(t, "Erase(STATE)", r.Provisioner.Erase(disk, hal.StateVolume, moved))
+		if pieces == 0 {
+			t.Error("Erase(STATE) did not say that it moves on")
+		}
 		after := r.Found(t, disk)
 		for i, d := range after {
 			was := before[i]
@@ -166,8 +171,8 @@ func erases(t *testing.T, r ProvisionerRig) {
 		if len(again) != 2 || again[0].FSLabel != "STATE" || again[1] != volumesOf(before)[1] {
 			t.Errorf("made anew there is %+v; want STATE, and EPHEMERAL as it was", again)
 		}
-		expect(t, "Erase of no volume", r.Provisioner.Erase(disk, 0), hal.ErrInvalid)
-		expect(t, "Erase of another volume", r.Provisioner.Erase(disk, 3), hal.ErrInvalid)
+		expect(t, "Erase of no volume", r.Provisioner.Erase(disk, 0, moved), hal.ErrInvalid)
+		expect(t, "Erase of another volume", r.Provisioner.Erase(disk, 3, moved), hal.ErrInvalid)
 	}
-	expect(t, "Erase on no disk", r.Provisioner.Erase("/dev/no-such-disk", hal.StateVolume), hal.ErrNoDevice)
+	expect(t, "Erase on no disk", r.Provisioner.Erase("/dev/no-such-disk", hal.StateVolume, func() {}), hal.ErrNoDevice)
 }

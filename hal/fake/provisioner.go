@@ -53,8 +53,8 @@ func (p *Provisioner) Provision(r hal.Provision) error {
 	return p.makeAll(disk, r.Volumes)
 }
 
-// Erase implements hal.Provisioner.
-func (p *Provisioner) Erase(path string, which hal.DataVolume) error {
+// Erase implements hal.Provisioner. A volume is one piece to it.
+func (p *Provisioner) Erase(path string, which hal.DataVolume, moved func()) error {
 	if err := p.failing("Erase"); err != nil {
 		return err
 	}
@@ -76,6 +76,7 @@ func (p *Provisioner) Erase(path string, which hal.DataVolume) error {
 		}
 		part.FS, part.FSLabel, part.FSUUID, part.Blank = "", "", "", true
 		p.Blocks.Change(part)
+		moved()
 	}
 	return nil
 }

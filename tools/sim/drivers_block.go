@@ -86,7 +86,7 @@ type provisioner struct{ w *world }
 
 // Erase is for a reset, which the simulated node has none of: a controller that
 // calls it destroys without consent.
-func (p provisioner) Erase(disk string, which hal.DataVolume) error {
+func (p provisioner) Erase(disk string, which hal.DataVolume, _ func()) error {
 	p.w.fail("consent", "%s of %s is erased", which, disk)
 	return hal.ErrInvalid
 }
