@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,11 @@ import (
 
 // configs is what the API and the loop share about the config.
 type configs struct {
+	// writing is held by the one who applies a config, for as long as the card takes:
+	// the loop, which feeds the watchdog, never takes it.
+	writing sync.Mutex
+
+	// mu guards the following, for moments.
 	mu  sync.Mutex
 	now *config.Loaded // that the node runs by
 	// applied are closed once the loop runs by a config that was applied.
@@ -48,6 +52,11 @@ func (n *node) ApplyConfig(by string, text []byte, dryRun bool) (api.Applied, er
 	} else if err != nil {
 		return api.Applied{}, &api.Failure{Cause: api.BadInput, Err: err}
 	}
+	if !dryRun {
+		// Whoever comes second is told what his config changes of that of the first.
+		n.configs.writing.Lock()
+		defer n.configs.writing.Unlock()
+	}
 	n.configs.mu.Lock()
 	now := n.configs.now
 	n.configs.mu.Unlock()
@@ -55,8 +64,9 @@ func (n *node) ApplyConfig(by string, text []byte, dryRun bool) (api.Applied, er
 		return api.Applied{}, &api.Failure{Cause: api.NotNow, Err: errors.New("the node has not read its config yet; ask again in a moment")}
 	}
 	a := api.Applied{
-		Warnings: warnings.Lines(), AfterReboot: afterReboot(now.Config.Machine, c.Machine),
-		Unchanged: now.Source == configPath(0) && bytes.Equal(now.Raw, text),
+		Warnings:    append(warnings.Lines(), withoutEffect(now.Config.Machine, c.Machine)...),
+		AfterReboot: afterReboot(now.Config.Machine, c.Machine, n.boot.Netbooted),
+		Unchanged:   now.Source == configPath(0) && bytes.Equal(now.Raw, text),
 	}
 	if dryRun || a.Unchanged {
 		return a, nil
@@ -84,10 +94,8 @@ func (n *node) actOnConfig() error {
 }
 
 // keepConfig writes a config to STATE. Those before it move up: cut at any write,
-// one of them is there twice.
+// one of them is there twice. The caller holds writing.
 func (n *node) keepConfig(text []byte) error {
-	n.configs.mu.Lock()
-	defer n.configs.mu.Unlock()
 	if n.stateFile(configName) == "" {
 		return &api.Failure{Cause: api.NotNow, Err: errors.New("STATE, which keeps the config, is not there; see its VolumeStatus")}
 	}
@@ -150,21 +158,4 @@ func (n *node) useConfig() {
 	if err := n.prepareServices(); err != nil {
 		n.log.Printf("services", "%v.", err)
 	}
-}
-
-// afterReboot says what of a config takes effect with the next boot alone.
-func afterReboot(before, after config.Machine) []string {
-	var out []string
-	if before.Runtime.Socket != after.Runtime.Socket {
-		out = append(out, "machine.runtime.socket")
-	}
-	if before.Watchdog.Disabled && !after.Watchdog.Disabled {
-		out = append(out, "machine.watchdog.disabled")
-	}
-	for _, s := range before.Sysctls {
-		if !slices.ContainsFunc(after.Sysctls, func(other config.Sysctl) bool { return other.Path() == s.Path() }) {
-			out = append(out, "machine.sysctls: "+s.Key+" keeps its value until then")
-		}
-	}
-	return out
 }

@@ -141,41 +141,7 @@ func TestResetAndUpgrade(t *testing.T) {
 	mustDo(t, r.askFor(request{end: restart, by: "laptop", reset: resetAll}))
 	var f *api.Failure
 	r.upgrades.Manager = upgrade.New(upgrade.Drivers{}, upgrade.Facts{})
-	if err := r.install(t.Context(), nil, upgrade.Options{}); !errors.As(err, &f) || f.Cause != api.NotNow {
+	if _, err := r.beginUpgrade(t.Context(), upgrade.Options{}); !errors.As(err, &f) || f.Cause != api.NotNow {
 		t.Errorf("an upgrade during a reset = %v; want it refused", err)
-	}
-}
-
-// TestLastEnd: why a node went down is there after it is up again.
-func TestLastEnd(t *testing.T) {
-	r := newRig(t)
-	if got := r.readEnd("boot-1"); got != (ended{}) {
-		t.Errorf("on the first boot the end before is %+v; want none", got)
-	}
-	mustDo(t, r.beginEnd("boot-1"))
-	if got := r.readEnd("boot-2"); got.Reason != "power" {
-		t.Errorf("after a cut the end is %+v; want power", got)
-	}
-	mustDo(t, os.MkdirAll(r.at(pstoreDir), 0o755))
-	mustDo(t, os.WriteFile(r.at(pstoreDir+"/dmesg-efi-1"), []byte("Oops"), 0o600))
-	if got := r.readEnd("boot-2"); got.Reason != "panic" {
-		t.Errorf("after a panic the end is %+v; want panic", got)
-	}
-	if got := r.readEnd("boot-2"); got.Reason != "power" {
-		t.Errorf("the panic is told again: %+v", got)
-	}
-	_, err := r.watchdog.Start(10)
-	mustDo(t, err)
-	r.watchdog.Reset = true
-	r.node.watchdog = r.watchdog
-	if got := r.readEnd("boot-2"); got.Reason != "watchdog" {
-		t.Errorf("after a reset by the watchdog the end is %+v; want watchdog", got)
-	}
-	r.keepEnd(&request{by: "laptop", reason: "user"})
-	if got := r.readEnd("boot-3"); got.Reason != "user" || got.Detail != "asked by laptop" {
-		t.Errorf("after a reboot the end is %+v; want user", got)
-	}
-	if r.readEnd(r.Version().BootID).Reason != "user" {
-		t.Error("the end is forgotten")
 	}
 }

@@ -128,6 +128,7 @@ type request struct {
 	by     string
 	reason upgrade.Reason
 	detail string // what there is to say beside who asked
+	slot   string // that is to start next, "" where any will do
 	// argument is the restart's for the firmware, see hal.Power.
 	argument string
 	kexec    bool // start the kernel that was loaded

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"machined/api"
@@ -32,7 +33,7 @@ type upgrades struct {
 	*upgrade.Manager
 	// last is why the machine went down before.
 	last ended
-	seen uint64 // version of the manager that was published
+	seen atomic.Uint64 // version of the manager that was published
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // of the upgrade under way
@@ -52,7 +53,7 @@ func (n *node) startUpgrades() {
 	m := upgrade.New(upgrade.Drivers{
 		Bootloader: loader, Files: n.files, OnState: n.stateFile, Kick: n.kick, Say: n.say("upgrade"),
 		Reboot: func(r upgrade.Restart) error {
-			return n.askFor(request{end: restart, by: "machined", reason: r.Reason, detail: r.Detail, argument: r.Argument, kexec: r.Kexec})
+			return n.askFor(request{end: restart, by: "machined", reason: r.Reason, detail: r.Detail, slot: r.Slot, argument: r.Argument, kexec: r.Kexec})
 		},
 		Load: n.kernelLoader(), Prober: n.prober(loader),
 	}, n.upgradeFacts(v))
@@ -179,14 +180,14 @@ func (n *node) followUpgrades(now int64) int64 {
 		return now + int64(idlePass)
 	}
 	if n.systemStatus != nil {
-		m.GiveUp("its system cannot be used: " + n.systemStatus.Message)
+		m.GiveUp(now, "its system cannot be used: "+n.systemStatus.Message)
 	}
 	next := m.Step(now, func() string { return n.unhealthy(now) })
 	s, b, version := m.Snapshot()
-	if version == n.upgrades.seen {
+	if version == n.upgrades.seen.Load() {
 		return next
 	}
-	n.upgrades.seen = version
+	defer n.upgrades.seen.Store(version)
 	n.put(n.store.Upgrades.Put(n.by, resource.UpgradeStatus{
 		Phase: string(s.Phase), Message: s.Message, Slot: s.Slot, FromVersion: s.FromVersion, ToVersion: s.ToVersion, Bytes: s.Bytes, TotalBytes: s.Total,
 	}))
@@ -240,23 +241,33 @@ func (n *node) manager() (*upgrade.Manager, error) {
 // bundle before it takes more, in bytes of all that it has.
 const upgradeMemory = 12 << 20
 
-// install runs an upgrade to its end.
-func (n *node) install(ctx context.Context, r io.Reader, o upgrade.Options) error {
+// beginUpgrade makes an upgrade the only one under way, and returns what runs it to
+// its end and has to be called, once. That ends with ctx, and with the machine.
+func (n *node) beginUpgrade(ctx context.Context, o upgrade.Options) (install func(open func(context.Context) io.ReadCloser) error, err error) {
 	m, err := n.manager()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := n.lock.Take(sequence.Upgrade); err != nil {
-		return &api.Failure{Cause: api.NotNow, Err: err}
+		return nil, &api.Failure{Cause: api.NotNow, Err: err}
 	}
-	defer n.lock.Release(sequence.Upgrade)
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(upgradeMemory))
+	begun, err := m.Begin(o)
+	if err != nil {
+		n.lock.Release(sequence.Upgrade)
+		return nil, classed(err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	n.upgrades.mu.Lock()
 	n.upgrades.cancel = cancel
 	n.upgrades.mu.Unlock()
-	return classed(m.Install(ctx, r, o))
+	return func(open func(context.Context) io.ReadCloser) error {
+		defer n.lock.Release(sequence.Upgrade)
+		defer cancel()
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(upgradeMemory))
+		r := open(ctx)
+		defer r.Close()
+		return classed(begun(ctx, r))
+	}, nil
 }
 
 // classed says what a client can make of an error of an upgrade.
@@ -267,7 +278,7 @@ func classed(err error) error {
 	case errors.Is(err, upgrade.ErrRefused):
 		return &api.Failure{Cause: api.BadInput, Err: err}
 	case errors.Is(err, upgrade.ErrBusy), errors.Is(err, upgrade.ErrTrial), errors.Is(err, upgrade.ErrNoTrial),
-		errors.Is(err, upgrade.ErrNoFallback), errors.Is(err, upgrade.ErrNothingStaged),
+		errors.Is(err, upgrade.ErrNoFallback), errors.Is(err, upgrade.ErrUnproven), errors.Is(err, upgrade.ErrNothingStaged),
 		errors.Is(err, upgrade.ErrNoKexec), errors.Is(err, upgrade.ErrKexec), errors.Is(err, hal.ErrNoSpace), errors.Is(err, hal.ErrInvalid):
 		return &api.Failure{Cause: api.NotNow, Err: err}
 	}
@@ -277,7 +288,11 @@ func classed(err error) error {
 // Push is a part of api.Upgrades.
 func (n *node) Push(ctx context.Context, by string, r io.Reader, o api.UpgradeOptions) (version, slot string, err error) {
 	n.log.Printf("upgrade", "Asked for by %s.", by)
-	if err := n.install(ctx, r, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit, Kexec: o.Kexec}); err != nil {
+	install, err := n.beginUpgrade(ctx, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit, Kexec: o.Kexec})
+	if err == nil {
+		err = install(func(context.Context) io.ReadCloser { return io.NopCloser(r) })
+	}
+	if err != nil {
 		return "", "", err
 	}
 	s, _, _ := n.upgrades.Snapshot()
@@ -286,26 +301,30 @@ func (n *node) Push(ctx context.Context, by string, r io.Reader, o api.UpgradeOp
 
 // Upgrade is a part of api.Upgrades.
 func (n *node) Upgrade(by, location, sum string, o api.UpgradeOptions) error {
-	m, err := n.manager()
+	install, err := n.beginUpgrade(context.Background(), upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit, Kexec: o.Kexec, SHA256: sum})
 	if err != nil {
 		return err
 	}
-	if err := classed(m.Ready()); err != nil {
-		return err
-	}
-	n.log.Printf("upgrade", "Asked for by %s, from %s.", by, location)
+	n.log.Printf("upgrade", "Asked for by %s, from %s.", by, upgrade.Shown(location))
 	n.jobs.Start(func() error {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		f := upgrade.NewFetch(ctx, fetchClient(), location, n.say("upgrade"))
-		defer f.Close()
-		err := n.install(ctx, f, upgrade.Options{Stage: o.Stage, Manual: o.ManualCommit, Kexec: o.Kexec, SHA256: sum})
-		if err != nil {
-			n.log.Printf("upgrade", "%v.", err)
-		}
-		return err
+		return install(func(ctx context.Context) io.ReadCloser { // which says what fails
+			return upgrade.NewFetch(ctx, fetchClient(), location, n.say("upgrade"))
+		})
 	})
+	n.awaitPublished()
 	return nil
+}
+
+// publishPatience bounds the wait for the loop, which takes milliseconds.
+const publishPatience = 5 * time.Second
+
+// awaitPublished returns when what is known of an upgrade now is in the store: who
+// asks for it next must not be told how the upgrade before has ended.
+func (n *node) awaitPublished() {
+	_, _, version := n.upgrades.Snapshot()
+	for end := time.Now().Add(publishPatience); n.upgrades.seen.Load() < version && time.Now().Before(end); {
+		time.Sleep(endPoll)
+	}
 }
 
 // fetchClient does not ask who a server is: the hash says what it has to send.

@@ -2,12 +2,20 @@ package main
 
 import (
 	"encoding/binary"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
+	"machined/api"
 	"machined/hal/fake"
+	"machined/hal/linux"
+	"machined/init/upgrade"
+	"machined/reconcile/resource"
 )
 
 // TestPinnedEntry reads the default that a user has set with the loader.
@@ -76,5 +84,41 @@ func TestKernelLoader(t *testing.T) {
 	r.boot.Board = "rpi-3a-plus"
 	if r.kernelLoader() != nil {
 		t.Error("there is a loader on a board whose firmware makes the device tree")
+	}
+}
+
+// TestUpgradeIsTold: who asks for an upgrade by URL and then how it stands is not
+// told how the one before has ended. Such an upgrade ends with the machine, though
+// its server stays silent.
+func TestUpgradeIsTold(t *testing.T) {
+	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	r := newRig(t)
+	r.jobs = linux.NewJobs(func() {})
+	m := upgrade.New(upgrade.Drivers{
+		Bootloader: &fake.Bootloader{}, Files: r.files, OnState: func(string) string { return "" }, Kick: func() {}, Say: r.say("upgrade"),
+	}, upgrade.Facts{Board: "test", Slot: "A"})
+	mustDo(t, m.Boot(""))
+	r.upgrades.Manager = m
+	mustDo(t, r.store.Upgrades.Put(r.by, resource.UpgradeStatus{Phase: string(upgrade.Failed)}))
+
+	asked := make(chan error, 1)
+	go func() { asked <- r.Upgrade("admin", silent.URL, strings.Repeat("00", 32), api.UpgradeOptions{}) }()
+	for waiting := true; waiting; {
+		r.followUpgrades(0) // the loop
+		select {
+		case err := <-asked:
+			mustDo(t, err)
+			waiting = false
+		case <-time.After(time.Millisecond):
+		}
+	}
+	status := r.list(resource.UpgradeStatusKind)[0].(resource.UpgradeStatus)
+	if status.Phase != string(upgrade.Receiving) {
+		t.Errorf("after the call the upgrade is %+v; want it receiving", status)
+	}
+	r.stopUpgrade()
+	if m.Busy() {
+		t.Errorf("the upgrade is under way %s after it was told to end", stopPatience)
 	}
 }

@@ -13,16 +13,16 @@ func (n *node) configureWatchdog() error {
 		n.watchdog, n.boot.WatchdogSecs = nil, 0
 		return err
 	}
-	if want.Timeout == 0 {
-		return nil
+	seconds := watchdogTimeout // an earlier config may have had another
+	if want.Timeout != 0 {
+		seconds = int(want.Timeout.Seconds())
 	}
-	seconds := int(want.Timeout.Seconds())
 	took, err := n.watchdog.Start(seconds)
 	if err != nil {
 		return err
 	}
 	n.boot.WatchdogSecs = took
-	if took != seconds {
+	if took != seconds && want.Timeout != 0 {
 		return fmt.Errorf("the config asks for a time-out of %d s and the hardware took %d s", seconds, took)
 	}
 	return nil

@@ -18,7 +18,10 @@ import (
 // tests.
 type Files struct {
 	Root string
-	mu   sync.Mutex // one write at a time: two of the same file share a name beside it
+	// writing has a mutex for each path, as two writes of the same file share a name
+	// beside it. One file must not wait for another: they may be on a slow card and
+	// in RAM.
+	writing sync.Map
 }
 
 // maxFile is the most that Read returns, in bytes.
@@ -52,8 +55,9 @@ func (f *Files) Replace(path string, data []byte, public bool) error {
 	if len(data) > maxFile {
 		return fmt.Errorf("write %s: %d bytes are more than the %d that can be read back: %w", path, len(data), maxFile, hal.ErrInvalid)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	one, _ := f.writing.LoadOrStore(path, new(sync.Mutex))
+	one.(*sync.Mutex).Lock()
+	defer one.(*sync.Mutex).Unlock()
 	modes := struct{ dir, file fs.FileMode }{0o700, 0o600}
 	if public {
 		modes.dir, modes.file = 0o755, 0o644

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -95,6 +96,24 @@ func TestFileWrittenByMany(t *testing.T) {
 		}
 	}
 	all.Wait()
+}
+
+// TestFileBesideASlowOne: a write into RAM waited for one to a slow card, and the
+// loop with it.
+func TestFileBesideASlowOne(t *testing.T) {
+	f := &Files{Root: t.TempDir()}
+	slow, _ := f.writing.LoadOrStore("/card/a", new(sync.Mutex))
+	slow.(*sync.Mutex).Lock() // as a write that hangs does
+	done := make(chan error, 1)
+	go func() { done <- f.Replace("/ram/b", []byte("b"), true) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a file waits for another")
+	}
 }
 
 func TestFileTooLarge(t *testing.T) {

@@ -2,7 +2,6 @@ package upgrade
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"io"
 	"math/rand"
@@ -83,7 +82,7 @@ func BenchmarkInstall(b *testing.B) {
 	b.Run("all", func(b *testing.B) {
 		b.SetBytes(benchSize)
 		for b.Loop() {
-			if err := manager.Install(context.Background(), bytes.NewReader(packed.Bytes()), Options{Stage: true}); err != nil {
+			if err := run(manager, bytes.NewReader(packed.Bytes()), Options{Stage: true}); err != nil {
 				b.Fatal(err)
 			}
 		}

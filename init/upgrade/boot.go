@@ -1,7 +1,9 @@
 package upgrade
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"machined/hal"
 )
@@ -23,9 +25,9 @@ func (m *Manager) Boot(last string) error {
 		m.Prober.FlipFirst()
 		m.edit(func() { m.ignored = true })
 	}
-	before, err := m.Bootloader.State(m.Slot)
+	before, err := m.firstLook()
 	if err != nil {
-		return fmt.Errorf("read the slots: %w", err)
+		return m.blind(r, err)
 	}
 	trial := m.Kexec || before.Trial == m.Slot || slot(before, m.Slot).State == hal.SlotTrial
 	if r.Phase == Trying && r.To == m.Slot {
@@ -54,6 +56,37 @@ func (m *Manager) Boot(last string) error {
 		return nil // never upgraded
 	}
 	return m.note(r)
+}
+
+// firstLook reads the slots. A card that fails once does not keep a trial from
+// being watched.
+func (m *Manager) firstLook() (hal.BootState, error) {
+	for try := 1; ; try++ {
+		b, err := m.Bootloader.State(m.Slot)
+		if err == nil || try == bootLooks {
+			return b, err
+		}
+		m.Say("Reading the slots again in %s: %v.", m.pause, err)
+		time.Sleep(m.pause)
+	}
+}
+
+// bootLooks is how often the slots are read at boot until that succeeds.
+const bootLooks = 5
+
+// blind goes back from a trial that cannot be watched, since the slots cannot be
+// read. If it was none after all, that ends with the attempts.
+func (m *Manager) blind(r record, err error) error {
+	err = fmt.Errorf("read the slots: %w", err)
+	if r.Phase != Trying || r.To != m.Slot || r.Attempts >= maxAttempts {
+		return err
+	}
+	if r.Boot != m.BootID {
+		r.Attempts++
+		r.Boot = m.BootID
+	}
+	m.edit(func() { m.record = r })
+	return errors.Join(err, m.giveUp(fmt.Sprintf("version %s was not watched: %v", r.ToVersion, err)))
 }
 
 // begin starts the watch over a trial.

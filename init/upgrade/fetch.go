@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -18,11 +19,13 @@ type Fetch struct {
 	Pause time.Duration
 	// Tries without progress until it gives up.
 	Tries int
+	// Idle is how long a server may send nothing before it counts as a cut.
+	Idle time.Duration
 	// Say tells of a cut.
 	Say func(format string, args ...any)
 
 	ctx    context.Context
-	body   io.ReadCloser
+	body   *patient // nil between two requests
 	at     int64
 	size   int64 // -1 while unknown
 	tag    string
@@ -31,7 +34,25 @@ type Fetch struct {
 
 // NewFetch returns a reader of url that lasts as long as ctx.
 func NewFetch(ctx context.Context, client *http.Client, url string, say func(string, ...any)) *Fetch {
-	return &Fetch{Client: client, URL: url, Pause: time.Second, Tries: 8, Say: say, ctx: ctx, size: -1}
+	return &Fetch{Client: client, URL: url, Pause: time.Second, Tries: 8, Idle: time.Minute, Say: say, ctx: ctx, size: -1}
+}
+
+// Shown is a URL without what may be a secret: a password, and a query.
+func Shown(location string) string {
+	u, err := url.Parse(location)
+	if err != nil {
+		return "a URL that is none"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// failure wraps an error with what was fetched. That of net/http has the whole URL.
+func (f *Fetch) failure(doing string, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return fmt.Errorf("fetch %s: %s%w", Shown(f.URL), doing, err)
 }
 
 // Close ends the connection.
@@ -67,7 +88,7 @@ func (f *Fetch) Read(b []byte) (int, error) {
 		if errors.Is(err, io.EOF) && (f.size < 0 || f.at >= f.size) {
 			return 0, io.EOF
 		}
-		if err = f.again(fmt.Errorf("fetch %s: cut after %d bytes: %w", f.URL, f.at, err)); err != nil {
+		if err = f.again(f.failure(fmt.Sprintf("cut after %d bytes: ", f.at), err)); err != nil {
 			return 0, err
 		}
 	}
@@ -81,9 +102,10 @@ func (f *Fetch) open() error {
 	if f.size >= 0 && f.at >= f.size {
 		return permanent{io.EOF}
 	}
-	req, err := http.NewRequestWithContext(f.ctx, http.MethodGet, f.URL, nil)
+	body := newPatient(f.ctx, f.Idle)
+	req, err := http.NewRequestWithContext(body.ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
-		return permanent{err}
+		return permanent{f.failure("", err)}
 	}
 	if f.at > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", f.at))
@@ -94,8 +116,20 @@ func (f *Fetch) open() error {
 	}
 	resp, err := f.Client.Do(req)
 	if err != nil {
-		return fmt.Errorf("fetch %s: %w", f.URL, err)
+		body.cancel(nil)
+		return f.failure("", err)
 	}
+	body.ReadCloser = resp.Body
+	if err := f.take(resp, body); err != nil {
+		body.Close()
+		return err
+	}
+	f.body = body
+	return nil
+}
+
+// take judges an answer, and passes over what was read before.
+func (f *Fetch) take(resp *http.Response, body io.Reader) error {
 	switch {
 	case f.at == 0 && resp.StatusCode == http.StatusOK:
 		f.size, f.tag = resp.ContentLength, resp.Header.Get("ETag")
@@ -103,25 +137,52 @@ func (f *Fetch) open() error {
 		var first, last, size int64
 		_, err := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size)
 		if err != nil || first != f.at || f.size >= 0 && size != f.size {
-			resp.Body.Close()
-			return permanent{fmt.Errorf("fetch %s: the server answers with the range %q; want it from byte %d", f.URL, resp.Header.Get("Content-Range"), f.at)}
+			return permanent{f.failure("", fmt.Errorf("the server answers with the range %q; want it from byte %d", resp.Header.Get("Content-Range"), f.at))}
 		}
 	case f.at > 0 && resp.StatusCode == http.StatusOK:
 		// It cannot resume, or the file has changed, which its hash will tell.
-		if _, err := io.CopyN(io.Discard, resp.Body, f.at); err != nil {
-			resp.Body.Close()
-			return fmt.Errorf("fetch %s: cut again: %w", f.URL, err)
+		if _, err := io.CopyN(io.Discard, body, f.at); err != nil {
+			return f.failure("cut again: ", err)
 		}
 	default:
-		resp.Body.Close()
-		err := fmt.Errorf("fetch %s: the server answers %s", f.URL, resp.Status)
+		err := f.failure("", fmt.Errorf("the server answers %s", resp.Status))
 		if resp.StatusCode >= 500 {
 			return err
 		}
 		return permanent{err}
 	}
-	f.body = resp.Body
 	return nil
+}
+
+// patient is the body of an answer. A server that sends nothing for too long ends
+// it.
+type patient struct {
+	io.ReadCloser
+	ctx    context.Context // of the request
+	cancel context.CancelCauseFunc
+	idle   time.Duration
+}
+
+func newPatient(ctx context.Context, idle time.Duration) *patient {
+	p := &patient{idle: idle}
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	return p
+}
+
+// Read implements io.Reader.
+func (p *patient) Read(b []byte) (int, error) {
+	limit := time.AfterFunc(p.idle, func() { p.cancel(fmt.Errorf("the server sent nothing for %s", p.idle)) })
+	n, err := p.ReadCloser.Read(b)
+	if !limit.Stop() && err != nil {
+		err = context.Cause(p.ctx)
+	}
+	return n, err
+}
+
+// Close ends the request.
+func (p *patient) Close() error {
+	p.cancel(nil)
+	return p.ReadCloser.Close()
 }
 
 // again waits before another try, or returns why there is none.

@@ -97,6 +97,59 @@ func TestFetchEnds(t *testing.T) {
 	}
 }
 
+// TestFetchStalls: a server that stays connected and sends nothing is one that was
+// cut off, at the beginning of an answer and in its middle.
+func TestFetchStalls(t *testing.T) {
+	for _, sent := range []int{0, 40} {
+		asked := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			from := 0
+			fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from)
+			w.Header().Set("Content-Length", fmt.Sprint(100-from))
+			if from > 0 {
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-99/100", from))
+				w.WriteHeader(http.StatusPartialContent)
+			}
+			if asked++; asked > 1 {
+				_, _ = w.Write(make([]byte, 100-from))
+				return
+			}
+			_, _ = w.Write(make([]byte, sent))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}))
+		defer s.Close()
+		var said []string
+		f := NewFetch(t.Context(), s.Client(), s.URL, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+		f.Pause, f.Idle = time.Millisecond, 50*time.Millisecond
+		got, err := io.ReadAll(f)
+		if err != nil || len(got) != 100 || asked != 2 {
+			t.Errorf("%d bytes, %v, after %d requests; want all 100 by the second", len(got), err, asked)
+		}
+		if want := fmt.Sprintf("cut after %d bytes: the server sent nothing for 50ms", sent); len(said) != 1 || !strings.Contains(said[0], want) {
+			t.Errorf("it says %q; want %q", said, want)
+		}
+	}
+}
+
+// TestFetchKeepsSecrets: what a URL has beside its place stays out of what is said.
+func TestFetchKeepsSecrets(t *testing.T) {
+	s := httptest.NewServer(&server{status: http.StatusBadGateway, fails: 100})
+	host := strings.TrimPrefix(s.URL, "http://")
+	for range 2 { // the server answers, and is gone
+		var said []string
+		f := NewFetch(t.Context(), http.DefaultClient, "http://admin:hunter2@"+host+"/b?sig=hunter2", func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+		f.Pause, f.Tries = time.Millisecond, 1
+		_, err := f.Read(make([]byte, 1))
+		for _, text := range append(said, fmt.Sprint(err)) {
+			if strings.Contains(text, "hunter2") || !strings.Contains(text, "http://"+host+"/b: ") {
+				t.Errorf("it says %q; want the place, and no more of the URL", text)
+			}
+		}
+		s.Close()
+	}
+}
+
 // TestFetchOtherFile: a server that answers with another range is not believed.
 func TestFetchOtherFile(t *testing.T) {
 	n := 0

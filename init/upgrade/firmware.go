@@ -123,5 +123,5 @@ func (m *Manager) askFirmware(r record, n int) error {
 	doing := fmt.Sprintf("version %s has left no trace: finding out whether the firmware makes trials, restart %d of %d at most", r.ToVersion, n, maxProbes)
 	m.Say("%s.", doing)
 	m.edit(func() { m.status.Message = doing })
-	return m.Reboot(Restart{Reason: ByUpgrade, Detail: doing, Argument: argument})
+	return m.Reboot(Restart{Reason: ByUpgrade, Detail: doing, Slot: m.Slot, Argument: argument})
 }

@@ -101,6 +101,7 @@ func TestFirmwareHonoursTrials(t *testing.T) {
 		}
 		f.reset()
 		if f.argument == "probe" {
+			f.leadsTo("A")
 			f.reset()
 		}
 		f.status(RolledBack, "v2.0.0 did not get as far as its data volume: its kernel or its init failed")

@@ -29,24 +29,32 @@ type Options struct {
 // chunk is how much is held of a bundle on its way to the disk, in bytes.
 const chunk = 256 << 10
 
-// Install reads a bundle from r into the slot that does not run, and has it tried
-// by a restart. It returns when the restart is asked for, or with an error, after
-// which the running system is what boots, as before. It uses the same memory
-// whatever the size of the bundle.
-func (m *Manager) Install(ctx context.Context, r io.Reader, o Options) error {
+// Begin makes an upgrade the only one under way, and says so in what is published.
+// The caller has to call what it returns, once.
+func (m *Manager) Begin(o Options) (install func(context.Context, io.Reader) error, err error) {
 	if err := m.Ready(); err != nil {
-		return err
+		return nil, err
 	}
 	if o.Kexec && m.Load == nil {
-		return ErrNoKexec
+		return nil, ErrNoKexec
 	}
 	if err := m.claim(); err != nil {
-		return err
+		return nil, err
 	}
-	defer m.release()
 	m.edit(func() {
 		m.status = Status{Phase: Receiving, Slot: hal.OtherSlot(m.Slot), FromVersion: m.versionOf(m.boot)}
 	})
+	return func(ctx context.Context, r io.Reader) error {
+		defer m.release()
+		return m.install(ctx, r, o)
+	}, nil
+}
+
+// install reads a bundle from r into the slot that does not run, and has it tried
+// by a restart. It returns when the restart is asked for, or with an error, after
+// which the running system is what boots, as before. It uses the same memory
+// whatever the size of the bundle.
+func (m *Manager) install(ctx context.Context, r io.Reader, o Options) error {
 	rec, err := m.stage(ctx, r, o)
 	if err == nil && !o.Stage {
 		err = m.try(rec)
@@ -208,7 +216,7 @@ func (m *Manager) try(r record) error {
 	if err := m.note(r); err != nil {
 		return err
 	}
-	restart, err := Restart{Reason: ByUpgrade, Detail: "to version " + r.ToVersion, Kexec: r.Kexec}, error(nil)
+	restart, err := Restart{Reason: ByUpgrade, Detail: "to version " + r.ToVersion, Slot: r.To, Kexec: r.Kexec}, error(nil)
 	if r.Kexec {
 		err = m.Load(r.To)
 	} else {

@@ -54,6 +54,8 @@ type Facts struct {
 type Restart struct {
 	Reason Reason
 	Detail string
+	// Slot is to start next.
+	Slot string
 	// Argument is handed to the firmware, see hal.Power.
 	Argument string
 	// Kexec starts the kernel that was loaded.
@@ -81,6 +83,8 @@ var (
 	ErrNoTrial = errors.New("the running system is not on trial; there is nothing to commit")
 	// ErrNoFallback says that there is nothing to go back to.
 	ErrNoFallback = errors.New("the other slot holds no whole system to go back to")
+	// ErrUnproven says that what there is to go back to has never been healthy.
+	ErrUnproven = errors.New("the other slot's system is not proven")
 	// ErrNothingStaged says that there is nothing to try.
 	ErrNothingStaged = errors.New("nothing is staged; send a bundle")
 	// ErrNoKexec says that a kernel cannot start another one.
@@ -121,14 +125,21 @@ type Manager struct {
 	ignored bool // the firmware makes no trials
 	version uint64
 
-	// healthy is since when a trial is, in nanoseconds since boot; 0 for not. It is
-	// Step's.
+	// retry is when another attempt to end a trial is due, in nanoseconds since boot.
+	retry int64
+
+	// The following are Step's: since when a trial is healthy, in nanoseconds since
+	// boot, 0 for not; and that one which is to be committed by hand was so for
+	// long enough.
 	healthy int64
+	inTime  bool
+
+	pause time.Duration // before the slots are read again that could not be
 }
 
 // New returns a manager that knows nothing yet: see Boot.
 func New(d Drivers, f Facts) *Manager {
-	return &Manager{Drivers: d, Facts: f, status: Status{Phase: Idle}, known: make(chan struct{})}
+	return &Manager{Drivers: d, Facts: f, status: Status{Phase: Idle}, known: make(chan struct{}), pause: time.Second}
 }
 
 // SetPolicy applies a config.

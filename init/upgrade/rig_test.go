@@ -30,11 +30,13 @@ type board struct {
 	boots    int
 	asked    []string // restarts that were asked for
 	argument string   // of the last of them
+	next     string   // slot that the last of them was for
 	kexec    bool     // so was the last of them
 	probed   bool     // the firmware made the trial that was asked for
 	load     func(slot string) error
 	prober   hal.TrialProber
 	refuse   error // what a restart fails with
+	fault    error // what a boot may fail with
 
 	mu   sync.Mutex
 	said strings.Builder
@@ -65,7 +67,7 @@ func (b *board) boot(slot, last string) {
 			if b.refuse != nil {
 				return b.refuse
 			}
-			b.asked, b.argument, b.kexec = append(b.asked, string(r.Reason)), r.Argument, r.Kexec
+			b.asked, b.argument, b.kexec, b.next = append(b.asked, string(r.Reason)), r.Argument, r.Kexec, r.Slot
 			return nil
 		},
 		Load: b.load, Prober: b.prober,
@@ -76,8 +78,9 @@ func (b *board) boot(slot, last string) {
 		},
 	}, Facts{Board: "test", Slot: slot, Version: "v1.0.0", BootID: fmt.Sprint("boot-", b.boots), Kexec: b.kexec, Probed: b.probed})
 	b.kexec, b.probed = false, false
+	b.pause = time.Millisecond
 	b.SetPolicy(b.policy)
-	if err := b.Boot(last); err != nil {
+	if err := b.Boot(last); err != nil && !errors.Is(err, b.fault) {
 		b.t.Fatal(err)
 	}
 }
@@ -99,6 +102,14 @@ func (b *board) status(phase Phase, message string) {
 	}
 }
 
+// leadsTo checks what is told of the restart that was asked for last.
+func (b *board) leadsTo(slot string) {
+	b.t.Helper()
+	if b.next != slot {
+		b.t.Errorf("the restart is told to lead to slot %q; want %q", b.next, slot)
+	}
+}
+
 // step runs Step at a time after boot, and waits for what it has started.
 func (b *board) step(at time.Duration, why string) {
 	b.t.Helper()
@@ -112,7 +123,16 @@ func (b *board) step(at time.Duration, why string) {
 
 // install runs an upgrade by a bundle.
 func (b *board) install(bundle []byte, o Options) error {
-	return b.Install(context.Background(), bytes.NewReader(bundle), o)
+	return run(b.Manager, bytes.NewReader(bundle), o)
+}
+
+// run runs an upgrade from its beginning to its end.
+func run(m *Manager, r io.Reader, o Options) error {
+	install, err := m.Begin(o)
+	if err != nil {
+		return err
+	}
+	return install(context.Background(), r)
 }
 
 // pack makes a bundle.

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,13 +23,18 @@ const trialPoll = int64(time.Second)
 // is not in time is taken back.
 func (m *Manager) Step(now int64, health Health) int64 {
 	m.mu.Lock()
-	policy, r, watched := m.policy, m.record, m.trial && !m.busy
+	policy, r, watched, retry := m.policy, m.record, m.trial && !m.busy, m.retry
 	m.mu.Unlock()
 	if !watched {
 		return never
 	}
+	if now < retry {
+		return retry
+	}
 	why := health()
 	switch {
+	case why != "" && m.inTime:
+		m.say(r, "it was healthy in time, and is not now: "+why)
 	case why != "" && now >= int64(policy.Deadline):
 		return m.late(r, policy, why, now)
 	case why != "":
@@ -42,13 +48,14 @@ func (m *Manager) Step(now int64, health Health) int64 {
 	case r.Kexec && !r.Healthy:
 		r.Healthy = true
 		r.Message = fmt.Sprintf("healthy; started by kexec: a restart goes back to version %s, and `machinectl upgrade --staged` there has the firmware try this one", r.FromVersion)
-		m.spawn(func() error { return m.note(r) })
+		m.spawn(now, func() error { return m.note(r) })
 	case r.Kexec:
 		m.say(r, r.Message)
 	case r.Manual:
+		m.inTime = true // and what follows is for its owner to judge
 		m.say(r, "healthy; `machinectl commit` keeps it, a restart goes back")
 	default:
-		m.spawn(func() error { return m.commit(r, "it was healthy") })
+		m.spawn(now, func() error { return m.commit(r, "it was healthy") })
 		return never
 	}
 	return now + trialPoll
@@ -56,11 +63,11 @@ func (m *Manager) Step(now int64, health Health) int64 {
 
 // late ends a trial that is not healthy in time.
 func (m *Manager) late(r record, policy Policy, why string, now int64) int64 {
-	if !policy.AutoRollback || r.Manual {
+	if !policy.AutoRollback {
 		m.say(r, "not healthy in time: "+why+"; it stays, not committed: a restart goes back")
 		return now + trialPoll
 	}
-	m.spawn(func() error {
+	m.spawn(now, func() error {
 		return m.giveUp(fmt.Sprintf("version %s was not healthy in %s: %s", r.ToVersion, policy.Deadline, why))
 	})
 	return never
@@ -77,11 +84,19 @@ func (m *Manager) say(r record, message string) {
 	m.mu.Unlock()
 }
 
-// spawn does what takes as long as the card does.
-func (m *Manager) spawn(run func() error) {
+// retryPause is from one attempt to end a trial to the next, in nanoseconds: a card
+// that takes no more writes must not be asked for them without end.
+const retryPause = int64(30 * time.Second)
+
+// spawn does what takes as long as the card does. If that fails, Step does it again
+// after a pause.
+func (m *Manager) spawn(now int64, run func() error) {
 	if m.take() != nil {
 		return
 	}
+	m.mu.Lock()
+	m.retry = now + retryPause
+	m.mu.Unlock()
 	go func() {
 		err := run()
 		m.release()
@@ -126,17 +141,18 @@ func (m *Manager) giveUp(why string) error {
 			m.Say("%v.", err)
 		}
 	}
-	return m.Reboot(Restart{Reason: ByRollback, Detail: why})
+	return m.Reboot(Restart{Reason: ByRollback, Detail: why, Slot: hal.OtherSlot(m.Slot)})
 }
 
-// GiveUp goes back from a trial that cannot go on. It reports whether the running
-// system is on one.
-func (m *Manager) GiveUp(why string) bool {
-	if !m.OnTrial() {
-		return false
+// GiveUp goes back from a trial that cannot go on, at a time as Step has it. It does
+// nothing where the running system is on none.
+func (m *Manager) GiveUp(now int64, why string) {
+	m.mu.Lock()
+	due := m.trial && now >= m.retry
+	m.mu.Unlock()
+	if due {
+		m.spawn(now, func() error { return m.giveUp(why) })
 	}
-	m.spawn(func() error { return m.giveUp(why) })
-	return true
 }
 
 // Commit keeps the running system, which is on trial, whatever its health.
@@ -157,7 +173,8 @@ func (m *Manager) Commit(by string) error {
 	return m.commit(r, "committed by "+by)
 }
 
-// Rollback goes back to the other slot's system.
+// Rollback goes back to the other slot's system, which has to be one that was kept:
+// it is not tried, but boots for good.
 func (m *Manager) Rollback(by string) error {
 	if err := m.claim(); err != nil {
 		return err
@@ -167,14 +184,19 @@ func (m *Manager) Rollback(by string) error {
 		return err
 	}
 	m.mu.Lock()
-	b, trial := m.boot, m.trial
+	b, before, trial := m.boot, m.record, m.trial
 	m.mu.Unlock()
 	if trial {
 		return m.giveUp("asked for by " + by)
 	}
 	back := slot(b, hal.OtherSlot(m.Slot))
-	if back.Version == "" {
+	switch {
+	case back.State == hal.SlotEmpty:
 		return ErrNoFallback
+	case back.State != hal.SlotGood:
+		return fmt.Errorf("%w: slot %s is %s, and was never healthy; install its version anew, which tries it first", ErrUnproven, back.Name, back.State)
+	case b.Pinned != "":
+		return fmt.Errorf("go back to slot %s: %w: the loader is set to boot %s whatever this node says; remove that default", back.Name, hal.ErrInvalid, b.Pinned)
 	}
 	if err := m.Bootloader.Abandon(m.Slot, m.Slot); err != nil {
 		return fmt.Errorf("go back to slot %s: %w", back.Name, err)
@@ -183,5 +205,9 @@ func (m *Manager) Rollback(by string) error {
 	if err := m.note(r); err != nil {
 		m.Say("%v.", err)
 	}
-	return m.Reboot(Restart{Reason: ByRollback, Detail: r.Message})
+	err := m.Reboot(Restart{Reason: ByRollback, Detail: r.Message, Slot: back.Name})
+	if err != nil && b.Default == m.Slot { // the next boot must not be of what was refused
+		err = errors.Join(err, m.Bootloader.Commit(m.Slot), m.note(before), m.look())
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
@@ -24,6 +23,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.status(Trying, waiting)
+	b.leadsTo("B")
 	b.restart()
 	if !b.OnTrial() || b.Slot != "B" {
 		t.Fatalf("slot %s runs, on trial: %v; want B on trial", b.Slot, b.OnTrial())
@@ -148,59 +148,6 @@ func TestCommitIsCut(t *testing.T) {
 	}
 }
 
-// TestManual: a careful owner decides.
-func TestManual(t *testing.T) {
-	for _, keep := range []bool{true, false} {
-		b := newBoard(t)
-		if err := b.Commit("admin"); !errors.Is(err, ErrNoTrial) {
-			t.Errorf("Commit without a trial = %v; want %v", err, ErrNoTrial)
-		}
-		if err := b.install(pack(t, nil), Options{Manual: true}); err != nil {
-			t.Fatal(err)
-		}
-		b.restart()
-		b.step(time.Second, "")
-		b.step(5*time.Minute, "")
-		b.status(Trying, "`machinectl commit` keeps it")
-		if err := b.install(pack(t, nil), Options{}); !errors.Is(err, ErrTrial) {
-			t.Errorf("an upgrade of a system on trial = %v; want %v", err, ErrTrial)
-		}
-		if keep {
-			if err := b.Commit("admin"); err != nil {
-				t.Fatal(err)
-			}
-			b.status(Committed, "committed by admin")
-			b.restart()
-			if b.Slot != "B" {
-				t.Errorf("slot %s runs after the commit; want B", b.Slot)
-			}
-			continue
-		}
-		if err := b.Rollback("admin"); err != nil {
-			t.Fatal(err)
-		}
-		b.restart()
-		b.status(RolledBack, "asked for by admin")
-	}
-}
-
-// TestRollback goes back from a system that was kept.
-func TestRollback(t *testing.T) {
-	b := newBoard(t)
-	if err := b.Rollback("admin"); err != nil {
-		t.Fatal(err)
-	}
-	b.restart()
-	b.status(RolledBack, "asked for by admin")
-	if b.Slot != "B" || b.OnTrial() {
-		t.Errorf("slot %s, on trial: %v; want B, for good", b.Slot, b.OnTrial())
-	}
-	b.loader.Slots[0] = hal.Slot{Name: "A"}
-	if err := b.Rollback("admin"); !errors.Is(err, ErrNoFallback) {
-		t.Errorf("Rollback to nothing = %v; want %v", err, ErrNoFallback)
-	}
-}
-
 // TestStaged leaves a version on the disk, over a restart, and tries it later.
 func TestStaged(t *testing.T) {
 	b := newBoard(t)
@@ -294,7 +241,7 @@ func TestOneAtATime(t *testing.T) {
 	b := newBoard(t)
 	r, w := io.Pipe()
 	first := make(chan error, 1)
-	go func() { first <- b.Install(context.Background(), r, Options{}) }()
+	go func() { first <- run(b.Manager, r, Options{}) }()
 	good := pack(t, nil)
 	if _, err := w.Write(good[:len(good)-5000]); err != nil {
 		t.Fatal(err)

@@ -198,12 +198,16 @@ func (f *follower) follow(ctx context.Context) error {
 	stop := progress.Spin(f.err, "waiting for the new version to be kept")
 	defer stop()
 	for {
-		if v, err := f.client.Version(ctx); err == nil && v.GetBootId() != f.before.GetBootId() {
+		if v, err := f.client.Version(ctx); err == nil {
 			s, err := f.client.Upgrading(ctx)
-			if err == nil {
+			switch restarted := v.GetBootId() != f.before.GetBootId(); {
+			case err != nil: // it goes down
+			case restarted:
 				if done, err := f.judge(v, s); done {
 					return err
 				}
+			case s["phase"] == "Failed":
+				return fmt.Errorf("%w: %s", errRolledBack, s["message"])
 			}
 		} else if errors.Is(err, client.ErrClientRefused) || errors.Is(err, client.ErrForeignNode) {
 			return err

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"machined/api"
@@ -82,5 +83,25 @@ func TestUpgradeEnds(t *testing.T) {
 		if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.says) {
 			t.Errorf("after %+v machinectl ends with %+v; want %d and %q", tt.status, got, tt.code, tt.says)
 		}
+	}
+}
+
+// TestUpgradeFailsLate: what fails after the node was about to restart is told at
+// once, and not when the time to wait is over.
+func TestUpgradeFailsLate(t *testing.T) {
+	l := newLab(t)
+	l.node.Resources[resource.UpgradeStatusKind] = []resource.Resource{resource.UpgradeStatus{Phase: "Trying", ToVersion: "v2"}}
+	var mu sync.Mutex
+	lists := 0
+	l.node.OnList = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if lists++; lists == 4 {
+			l.node.Resources[resource.UpgradeStatusKind] = []resource.Resource{resource.UpgradeStatus{Phase: "Failed", Message: "the loader's default is pinned"}}
+		}
+	}
+	got := l.run(l.as("admin", "upgrade", "http://h/b", strings.Repeat("ab", 32))...)
+	if got.code != 1 || !strings.Contains(got.stderr, "the upgrade was not kept: the loader's default is pinned") {
+		t.Errorf("machinectl ends with %+v; want 1, and why", got)
 	}
 }
