@@ -17,7 +17,7 @@ MINUTES ?= 10
 BOOT_TESTS := machined/tools/boottest
 NETBOOT_TESTS := machined/tools/netboottest
 # Of these, those with a target of their own.
-LONG_TESTS := ^(TestRuntime|TestUpgradeFaults|TestUpgradeKexec|TestUpgradeFirmware|TestNetbootRAM|TestNetbootState)$$
+LONG_TESTS := ^(TestRuntime|TestUpgradeFaults|TestUpgradeKexec|TestUpgradeFirmware|TestUpgradeAsked|TestUpgradeResetOwnCA|TestNetbootRAM|TestNetbootState)$$
 # Of those of netboot, those that are quick.
 SHORT_NETBOOT_TESTS := ^(TestUEFIPXE|TestPi)$$
 
@@ -81,7 +81,7 @@ sim: ## whole nodes in simulated time, with all that goes wrong: SEEDS=
 	@$(GO) run ./tools/sim -seeds $(SEEDS)
 
 boot: ## boot tests of all boards, but for what runtime-test takes its time for
-	@echo "boot: TestRuntime is left to \`make runtime-test\`, the faults, kexec and firmware of upgrades to \`make upgrade-test\`, nodes in RAM to \`make netboot-test\`, for their length"
+	@echo "boot: TestRuntime is left to \`make runtime-test\`, the faults, kexec and firmware of upgrades, commit, rollback and reset to \`make upgrade-test\`, nodes in RAM to \`make netboot-test\`, for their length"
 	@GO="$(GO)" tools/boottest/boot.sh -count=1 -timeout 45m -skip '$(LONG_TESTS)' $(BOOT_TESTS)
 	@echo "boot: of netboot there is one UEFI board and a Raspberry Pi's tree, all others are left to \`make netboot-test\`"
 	$(GO) test -count=1 -timeout 15m -v -run '$(SHORT_NETBOOT_TESTS)' $(NETBOOT_TESTS)

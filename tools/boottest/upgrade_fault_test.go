@@ -27,6 +27,7 @@ func TestUpgradeFaults(t *testing.T) {
 		v1 := u.node.Store.Index.Version
 		u.panics(v1)
 		u.hangs(v1)
+		u.cold()
 		u.payloadFails("v-payload", "A", v1)
 		u.truncated(v1)
 		u.commit("v2", "B")
@@ -66,6 +67,31 @@ func (u *upgradeTest) panics(before string) {
 	u.t.Helper()
 	u.begin(u.bundle("v-panic", "rdinit=/nothing root=/dev/nothing", nil))
 	u.back(before, "v-panic did not get as far as its data volume")
+	// The kernel for x86 keeps nothing of a panic. The Pi has restarted once more, to
+	// find out what its firmware does.
+	u.ended(map[string]string{"arm64-uefi": "panic", "x86_64-uefi": "rollback", "rpi-3a-plus": "upgrade"}[u.node.Board.Name])
+}
+
+// ended checks why the node went down before this boot.
+func (u *upgradeTest) ended(reason string) {
+	u.t.Helper()
+	var b map[string]string
+	u.eventually("word of the end before", func() (bool, any) {
+		b = u.get(u.t, "BootStatus")["boot"]
+		return b["boot_id"] != "", b
+	})
+	u.t.Logf("the end before: %s, %s", b["reason"], b["detail"])
+	if b["reason"] != reason {
+		u.t.Errorf("BootStatus = %v; want the reason %s", b, reason)
+	}
+}
+
+// cold cuts the power of a node at rest.
+func (u *upgradeTest) cold() {
+	u.t.Helper()
+	u.vm.Kill()
+	u.again()
+	u.ended("power")
 }
 
 // hangs installs an init that hangs. Where the machine has a watchdog, that ends
@@ -75,10 +101,13 @@ func (u *upgradeTest) hangs(before string) {
 	printed := strings.Count(u.printed(), hanging)
 	u.begin(u.bundle("v-hang", "guest=hang", map[string][]byte{"initramfs.img": u.hangingInit()}))
 	u.eventually("init that hangs", func() (bool, any) { return strings.Count(u.printed(), hanging) > printed, nil })
+	reason := "watchdog"
 	if u.node.Board.Name == "rpi-3a-plus" {
 		u.again()
+		reason = "rollback" // nothing tells of what there was
 	}
 	u.back(before, "v-hang did not get as far as its data volume")
+	u.ended(reason)
 }
 
 const hanging = "guest: hanging"
