@@ -42,6 +42,7 @@ const (
 // TestBoot takes each board through its first life: cold boot, API, reboot
 // through the API with the same identity, and shutdown.
 func TestBoot(t *testing.T) {
+	t.Parallel()
 	for _, b := range board.Table() {
 		t.Run(b.Name, func(t *testing.T) {
 			only(t, b)

@@ -33,6 +33,7 @@ func faulty(t *testing.T) board.Board {
 // own CA, its owner takes the bundle from the card, and after its first use
 // the bundle is off the card, while the CA stays.
 func TestOwnCA(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{faultBoard, "x86_64-uefi"} {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)
@@ -87,6 +88,7 @@ func takeBundle(t *testing.T, n *lab.Node, dir string) {
 
 // TestLateCard plugs the card in ten seconds after the kernel has started.
 func TestLateCard(t *testing.T) {
+	t.Parallel()
 	n := build(t, lab.Options{Board: faulty(t), Config: []byte(plainConfig)})
 	m := start(t, n, func(o *qemu.Options) { o.LateDisk = true })
 	m.waitConsole(t, "Waiting for the boot partition")
@@ -103,6 +105,7 @@ func TestLateCard(t *testing.T) {
 // TestWatchdog has the kernel panic and hang: only the hardware's watchdog,
 // which machined has armed, can bring the node back.
 func TestWatchdog(t *testing.T) {
+	t.Parallel()
 	n := build(t, lab.Options{Board: faulty(t), Config: []byte(plainConfig)})
 	m := start(t, n, func(o *qemu.Options) { o.Append = "panic=0" })
 	first := m.waitAPI(t, "")
@@ -120,6 +123,7 @@ func TestWatchdog(t *testing.T) {
 // TestInvalidConfig breaks the config on the card: the node runs by the next
 // source and says which file is wrong, where, and why.
 func TestInvalidConfig(t *testing.T) {
+	t.Parallel()
 	n := build(t, lab.Options{Board: faulty(t), Config: []byte("machine:\n  hostnam: node-1\n")})
 	m := start(t, n, nil)
 	m.waitAPI(t, "")
@@ -138,6 +142,7 @@ func TestInvalidConfig(t *testing.T) {
 // TestDamagedSystem wipes out the system image of the slot: the node answers
 // from its initramfs and says what is wrong.
 func TestDamagedSystem(t *testing.T) {
+	t.Parallel()
 	n := build(t, lab.Options{Board: faulty(t), Config: []byte(plainConfig)})
 	rubbish := filepath.Join(t.TempDir(), "rubbish")
 	if err := os.WriteFile(rubbish, make([]byte, 1<<20), 0o600); err != nil {
@@ -158,6 +163,7 @@ func TestDamagedSystem(t *testing.T) {
 // comes back with the same identity, the same file systems and the data, and
 // its disk is repairable.
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"rpi-3a-plus", "x86_64-uefi"} {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)
@@ -197,6 +203,7 @@ func TestPowerCut(t *testing.T) {
 // TestCutWhileProvisioning cuts the power while the volumes are made, later
 // each time, until a boot gets through. The next finishes what was begun.
 func TestCutWhileProvisioning(t *testing.T) {
+	t.Parallel()
 	b := faulty(t)
 	n := build(t, lab.Options{Board: b, Config: []byte(plainConfig)})
 	for _, delay := range []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
@@ -265,6 +272,7 @@ func TestAtRest(t *testing.T) {
 // start: on the Pi's layout by the one byte of config.txt, with UEFI by the
 // loader's default.
 func TestSlotB(t *testing.T) {
+	t.Parallel()
 	for name, flip := range map[string]struct{ file, from, to string }{
 		faultBoard:    {"config.txt", "os_prefix=A/", "os_prefix=B/"},
 		"x86_64-uefi": {"loader/loader.conf", "machined-*", "machined-b.conf"},
@@ -299,6 +307,7 @@ func TestSlotB(t *testing.T) {
 // TestEndAtOnce asks for endings with the first call that is answered, when the
 // node is about to hand over to the slot's program: none may be lost.
 func TestEndAtOnce(t *testing.T) {
+	t.Parallel()
 	n := build(t, lab.Options{Board: faulty(t), Config: []byte(plainConfig)})
 	m := start(t, n, nil)
 	first := m.waitAPI(t, "")

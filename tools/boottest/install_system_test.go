@@ -18,6 +18,7 @@ import (
 // TestInstallSystem has a node write itself to a second disk, and boots that one
 // alone: with a GPT for a board with UEFI, with an MBR for one without.
 func TestInstallSystem(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"x86_64-uefi", "arm64-mbr"} {
 		t.Run(name, func(t *testing.T) {
 			b, _ := board.ByName(name)

@@ -23,6 +23,7 @@ const installConfig = "machine: {hostname: node-1, install: {disk: {bus: usb, si
 // leaves a foreign one alone and says why, makes its volumes on an empty one,
 // and bears that it is pulled out.
 func TestInstallDisk(t *testing.T) {
+	t.Parallel()
 	b := faulty(t)
 	n := build(t, lab.Options{Board: b, Config: []byte(installConfig)})
 	dir := t.TempDir()
@@ -82,6 +83,7 @@ func TestInstallDisk(t *testing.T) {
 // TestDamagedState is a node whose STATE cannot be mounted: it says so, has its
 // API and EPHEMERAL, and does not touch what may still be saved.
 func TestDamagedState(t *testing.T) {
+	t.Parallel()
 	b := faulty(t)
 	n := build(t, lab.Options{Board: b, Config: []byte(plainConfig)})
 	m := start(t, n, nil)

@@ -235,6 +235,7 @@ func upgradeBoards(t *testing.T, run func(t *testing.T, b board.Board)) {
 // TestUpgrade takes each board through an upgrade whose payload fails, and that is
 // taken back, power cuts in the middle of others, and one that is kept.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	upgradeBoards(t, func(t *testing.T, b board.Board) {
 		u := newUpgrade(t, b)
 		v1 := u.node.Store.Index.Version
