@@ -145,10 +145,15 @@ func (a *Apply) sysctls(spec resource.LinkSpec) error {
 	if spec.AcceptRA {
 		acceptRA = "2"
 	}
-	failed := a.sysctl("net/ipv6/conf/"+spec.Name+"/accept_ra", acceptRA)
+	v4, v6 := "net/ipv4/conf/"+spec.Name+"/", "net/ipv6/conf/"+spec.Name+"/"
+	failed := a.sysctl(v6+"accept_ra", acceptRA)
+	// Of two links, that whose cable was pulled would go on being the way to
+	// everything: its lease and its routes stay.
+	failed = reconcile.First(failed, a.sysctl(v4+"ignore_routes_with_linkdown", "1"))
+	failed = reconcile.First(failed, a.sysctl(v6+"ignore_routes_with_linkdown", "1"))
 	// Otherwise the kernel removes all addresses of a network with the first,
 	// those of others, too.
-	return reconcile.First(failed, a.sysctl("net/ipv4/conf/"+spec.Name+"/promote_secondaries", "1"))
+	return reconcile.First(failed, a.sysctl(v4+"promote_secondaries", "1"))
 }
 
 // sysctl sets one. A kernel without IPv6 has none of its keys.

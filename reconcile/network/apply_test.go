@@ -282,11 +282,40 @@ func TestMTUPrecedence(t *testing.T) {
 	}
 }
 
+// TestMTUOfDHCP tells of a modem whose MTU of 576 took IPv6, and those who came by
+// it, from the node.
+func TestMTUOfDHCP(t *testing.T) {
+	six := hal.Prefix{Address: hal.Address{Len: 16, Bytes: [16]byte{0xfd, 15: 1}}, Bits: 64}
+	for _, c := range []struct {
+		link Interface
+		mtu  uint32
+		want uint32
+	}{
+		{Interface{}, 576, 576},
+		{Interface{AcceptRA: true}, 576, 1500},
+		{Interface{AcceptRA: true}, 1280, 1280},
+		{Interface{Addresses: []hal.Prefix{six}}, 1279, 1500},
+	} {
+		r, s := newRig(t), server()
+		s.Options.MTU = c.mtu
+		r.dhcp.Join(s)
+		r.links.Add(cable("eth0", 1))
+		c.link.Name, c.link.Up, c.link.DHCP4 = "eth0", true, true
+		r.configure(Settings{Interfaces: []Interface{c.link}})
+		r.run(time.Second)
+		if got := r.link("eth0").MTU; got != c.want {
+			t.Errorf("with %+v and %d by DHCP the MTU is %d; want %d", c.link, c.mtu, got, c.want)
+		}
+	}
+}
+
 func TestSysctlsOfLinks(t *testing.T) {
 	r := newRig(t)
 	for _, name := range []string{"eth0", "eth1", "lo"} {
 		r.host.AddSysctl("net/ipv6/conf/"+name+"/accept_ra", "1", nil)
-		r.host.AddSysctl("net/ipv4/conf/"+name+"/promote_secondaries", "0", nil)
+		for _, key := range []string{"ipv4/conf/" + name + "/promote_secondaries", "ipv4/conf/" + name + "/ignore_routes_with_linkdown", "ipv6/conf/" + name + "/ignore_routes_with_linkdown"} {
+			r.host.AddSysctl("net/"+key, "0", nil)
+		}
 	}
 	r.links.Add(hal.Link{Name: "lo", Loopback: true})
 	r.links.Add(cable("eth0", 1))
@@ -297,6 +326,7 @@ func TestSysctlsOfLinks(t *testing.T) {
 	for key, want := range map[string]string{
 		"ipv6/conf/eth0/accept_ra": "2", "ipv6/conf/eth1/accept_ra": "0", "ipv6/conf/lo/accept_ra": "1",
 		"ipv4/conf/eth0/promote_secondaries": "1", "ipv4/conf/eth1/promote_secondaries": "1", "ipv4/conf/lo/promote_secondaries": "0",
+		"ipv4/conf/eth0/ignore_routes_with_linkdown": "1", "ipv6/conf/eth1/ignore_routes_with_linkdown": "1", "ipv4/conf/lo/ignore_routes_with_linkdown": "0",
 	} {
 		if got, err := r.host.Sysctl("net/" + key); got != want || err != nil {
 			t.Errorf("%s = %q, %v; want %q", key, got, err, want)

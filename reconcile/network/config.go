@@ -90,10 +90,27 @@ func (c *Config) Reconcile(r *reconcile.Run) error {
 	return failed
 }
 
+// minMTU6 is the least MTU of a link with IPv6 (RFC 8200, section 5), in bytes. Below
+// it the kernel takes IPv6 from the link, with all addresses.
+const minMTU6 = 1280
+
+// ipv6 reports whether an interface is to have IPv6 addresses.
+func ipv6(i *Interface) bool {
+	if i.AcceptRA {
+		return true
+	}
+	for _, a := range i.Addresses {
+		if a.Address.Len == 16 {
+			return true
+		}
+	}
+	return false
+}
+
 // want writes the specs of one link.
 func (c *Config) want(r *reconcile.Run, i *Interface) error {
 	mtu := i.MTU
-	if lease, _, ok := r.Store.Leases.Get(resource.Named(i.Name)); ok && mtu == 0 {
+	if lease, _, ok := r.Store.Leases.Get(resource.Named(i.Name)); ok && mtu == 0 && (lease.MTU >= minMTU6 || !ipv6(i)) {
 		mtu = lease.MTU
 	}
 	failed := r.Store.LinkSpecs.Put(r.By, resource.LinkSpec{

@@ -249,6 +249,28 @@ func TestCableAndAdapter(t *testing.T) {
 	n.expectNoFailures()
 }
 
+// TestTwoCables tells of a node with two cables whose first one was pulled: its lease
+// lasts, and all answers went on leaving by it.
+func TestTwoCables(t *testing.T) {
+	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
+	first, second := newPeer(t, "10.77.0.1/24"), newPeer(t, "10.77.0.1/24")
+	for _, p := range []*peer{first, second} {
+		p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m")
+	}
+	first.plug("eth7", nodeMAC)
+	second.plug("eth8", "02:00:00:00:00:78")
+	n := startNode(t, newRoot(t), network.Settings{})
+	n.bound("eth7")
+	n.bound("eth8")
+	way := func() string { return netlab.Run(t, "ip", "route", "get", "198.51.100.1") }
+	eventually(t, "way by the first cable", func() bool { return strings.Contains(way(), "dev eth7") })
+	first.carrier(false)
+	eventually(t, "way by the second cable", func() bool { return strings.Contains(way(), "dev eth8") })
+	first.carrier(true)
+	eventually(t, "way by the first cable again", func() bool { return strings.Contains(way(), "dev eth7") })
+	n.expectNoFailures()
+}
+
 func (n *node) link(name string) resource.LinkStatus {
 	for _, c := range n.store.Snapshot(resource.LinkStatusKind) {
 		if l := c.Resource.(resource.LinkStatus); l.Name == name {
