@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"machined/api"
+	"machined/init/config"
 	"machined/init/upgrade"
 	"machined/reconcile/resource"
 )
@@ -143,5 +144,12 @@ func TestResetAndUpgrade(t *testing.T) {
 	r.upgrades.Manager = upgrade.New(upgrade.Drivers{}, upgrade.Facts{})
 	if _, err := r.beginUpgrade(t.Context(), upgrade.Options{}); !errors.As(err, &f) || f.Cause != api.NotNow {
 		t.Errorf("an upgrade during a reset = %v; want it refused", err)
+	}
+}
+
+// TestAPIPort: the port that configs keep free is the one that the API has.
+func TestAPIPort(t *testing.T) {
+	if config.APIPort != api.Port {
+		t.Errorf("pods may not have port %d; want the API's, %d", config.APIPort, api.Port)
 	}
 }

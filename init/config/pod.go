@@ -138,6 +138,9 @@ func parseNumericUser(s string) (string, error) {
 	return s, nil
 }
 
+// APIPort is the TCP port of the node's API (api.Port), which no pod may have.
+const APIPort = 50000
+
 func (d *decoder) ports(pod object, seen names) []PodPort {
 	list := pod.get("ports")
 	var out []PodPort
@@ -153,6 +156,9 @@ func (d *decoder) ports(pod object, seen names) []PodPort {
 			protocol := "TCP"
 			if p.UDP {
 				protocol = "UDP"
+			}
+			if p.Host == APIPort && !p.UDP {
+				d.errorf(host, "port %d is the API's: the pod would take it from the node, which could not be reached any more; use another one", APIPort)
 			}
 			seen.add(d, host, "host port", fmt.Sprintf("%s %d", protocol, p.Host))
 		}

@@ -17,6 +17,7 @@ func TestPodFaults(t *testing.T) {
 		`[{name: a, image: b, ports: [{host: 80, container: 80}], host_network: true}]`:                                    "remove ports or host_network",
 		`[{name: a, image: b, ports: [{host: 80, container: 1}, {host: 80, container: 2}]}]`:                               `duplicate host port "TCP 80"`,
 		`[{name: a, image: b, ports: [{host: 80, container: 1}]}, {name: c, image: b, ports: [{host: 80, container: 2}]}]`: `duplicate host port "TCP 80"`,
+		`[{name: a, image: b, ports: [{host: 50000, container: 80}]}]`:                                                     "is the API's",
 		`[{name: a, image: b, mounts: [{source: /system/state/pki, target: /a}]}]`:                                         "want a directory of EPHEMERAL",
 		`[{name: a, image: b, mounts: [{source: /var, target: /a}]}]`:                                                      "want a directory of EPHEMERAL",
 		`[{name: a, image: b, mounts: [{source: /var/lib, target: /a}]}]`:                                                  "want a directory of EPHEMERAL",
