@@ -61,6 +61,7 @@ func (p *Processes) Start(spec hal.ProcessSpec, exited func(hal.ExitStatus)) (in
 		defer syscall.Close(dir)
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, dir
 	}
+	warm(spec.Argv[0], attr.Dir)
 	pid, err := p.reaper.start(func() (int, error) { return fork(spec, attr) }, exited)
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", spec.Argv[0], err)
