@@ -66,6 +66,7 @@ const (
 	maxMessage     = 1 << 20
 	window         = 128 << 10 // of what a client has sent and nobody has taken, bytes
 	handshakeTime  = 10 * time.Second
+	idleTime       = 5 * time.Minute
 )
 
 // Server is the gRPC server of a node.
@@ -98,8 +99,10 @@ func NewServer(node Node, config *tls.Config, warn func(string)) *Server {
 		// carries, up to 16 MiB: a bundle that comes faster than a card can write.
 		grpc.InitialWindowSize(window),
 		grpc.InitialConnWindowSize(window),
-		// A client that vanished with its laptop is let go after a minute.
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 45 * time.Second, Timeout: 15 * time.Second}),
+		// A client that vanished with its laptop is let go after a minute, and one
+		// that asks for nothing after a while: connections that a program forgets to
+		// close would be all that there are. A watch is asking.
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: 45 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	)
 	serving, stopping := context.WithCancel(context.Background())
