@@ -105,13 +105,13 @@ type Provisioner interface {
 	// that is dead. Called again after a cut, Erase begins anew.
 	Erase(disk string, which DataVolume, moved func()) error
 	// Install makes the boot partition of a disk that has none: a blank one, or
-	// with Wipe any that is not in use. It returns the partition's device, which
-	// the kernel knows. What is in the partition is compared with what was read,
-	// from the disk, before the table names it: a cut leaves a disk that nothing
-	// boots from, and that a further call begins anew.
+	// with Wipe any that is not in use. What is in the partition is compared with
+	// what was read, from the disk, and completed, before the table names it: an
+	// error or a cut leaves a disk that nothing boots from, and that a further call
+	// begins anew.
 	//
 	// ErrNoDevice, ErrNoSpace, ErrInvalid as for Provision; ErrReadBack.
-	Install(i Install) (device string, err error)
+	Install(i Install) error
 }
 
 // Install says what to make the boot partition of a disk from.
@@ -124,6 +124,10 @@ type Install struct {
 	Size int64
 	// Boot has the partition's content, Size bytes.
 	Boot Reader
+	// Complete is called with the partition's device, which the kernel knows
+	// already, and may mount it for as long as it runs. Its error ends the
+	// installation.
+	Complete func(device string) error
 }
 
 // Reader reads as io.Reader does.

@@ -37,6 +37,12 @@ const (
 	installRefused = "Refused"
 	installFailed  = "Failed"
 
+	// installPause is from a failure to the next attempt that the config asks for,
+	// doubled each time: a server may be away for a while. A disk that fails again
+	// and again is not written for ever.
+	installPause    = time.Minute
+	installAttempts = 6
+
 	// installTells is how often the server is told that the disk boots from now on.
 	installTells = 5
 )
@@ -48,6 +54,10 @@ type installs struct {
 	moved  bool // since it was published
 	// wanted are the calls of the API that wait for the loop.
 	wanted []wantedInstall
+	// failed counts the attempts for the config; retry is when the next is due, in
+	// nanoseconds since boot, 0 for not.
+	failed int
+	retry  int64
 	// settled: the config's disk was dealt with, in one way or the other. It is the
 	// loop's.
 	settled bool
@@ -86,6 +96,9 @@ func (n *node) followInstall() {
 	i.mu.Lock()
 	wanted := i.wanted
 	i.wanted = nil
+	if i.retry != 0 && n.clock.SinceBoot() >= i.retry {
+		i.settled, i.retry = false, 0
+	}
 	i.mu.Unlock()
 	for _, w := range wanted {
 		w.answer <- n.installAsked(w)
@@ -135,10 +148,28 @@ func (n *node) installByConfig() {
 	case err != nil:
 		n.sayInstall(installRefused, disk, err.Error())
 	default:
-		if err := n.beginInstall("the config", disk, wipe, false); err != nil {
-			n.sayInstall(installFailed, disk, err.Error())
+		if err := n.beginInstall(byConfig, disk, wipe, false); err != nil {
+			n.installFailed(byConfig, disk, err)
 		}
 	}
+}
+
+// byConfig is who asks for what the config has.
+const byConfig = "the config"
+
+// installFailed says so, and has what the config asks for tried again.
+func (n *node) installFailed(by, disk string, err error) {
+	i, next := &n.installs, "`machinectl install` tries it again"
+	if by == byConfig {
+		i.mu.Lock()
+		if i.failed++; i.failed < installAttempts {
+			pause := installPause << (i.failed - 1)
+			i.retry = n.clock.SinceBoot() + int64(pause)
+			next = "trying again in " + pause.String()
+		}
+		i.mu.Unlock()
+	}
+	n.sayInstall(installFailed, disk, fmt.Sprintf("%v; %s", err, next))
 }
 
 func (n *node) sayInstall(phase, disk, message string) {
@@ -242,7 +273,7 @@ func (n *node) beginInstall(by, disk string, wipe, noReboot bool) error {
 	n.jobs.Start(func() error {
 		defer n.lock.Release(sequence.Upgrade)
 		if err := run.Run(context.Background(), r); err != nil {
-			n.sayInstall(installFailed, disk, err.Error())
+			n.installFailed(by, disk, err)
 			return err
 		}
 		n.sayInstall(installDone, disk, "the node boots from it next")

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"machined/hal"
 	"machined/init/config"
@@ -108,5 +109,35 @@ func TestInstallByConfig(t *testing.T) {
 				t.Errorf("InstallStatus = %+v; want %s, %q", s, c.phase, c.message)
 			}
 		})
+	}
+}
+
+// TestInstallIsTriedAgain: what the node is to be written from may be away for a
+// while.
+func TestInstallIsTriedAgain(t *testing.T) {
+	r := newRig(t)
+	r.loaded.Config.Machine.Install = &config.Install{Disk: "/dev/sda", System: true}
+	r.blocks.AddDisk(diskOf("sda", hal.BlockDevice{Blank: true})[0])
+	for attempt := 1; attempt <= installAttempts; attempt++ {
+		r.followInstall() // nothing can be read of the boot partition here
+		s, pause := r.installs.now(), installPause<<(attempt-1)
+		want := "trying again in " + pause.String()
+		if attempt == installAttempts {
+			want = "`machinectl install` tries it again"
+		}
+		if s.Phase != installFailed || !strings.HasSuffix(s.Message, want) {
+			t.Fatalf("after attempt %d InstallStatus = %+v; want %s, %q", attempt, s, installFailed, want)
+		}
+		r.clock.Advance(int64(pause) - 1)
+		r.followInstall()
+		if got := r.installs.now(); got != s {
+			t.Errorf("before its time attempt %d was made: %+v", attempt+1, got)
+		}
+		r.clock.Advance(1)
+	}
+	r.clock.Advance(int64(24 * time.Hour))
+	r.followInstall()
+	if r.installs.failed != installAttempts {
+		t.Errorf("%d attempts were made; want %d", r.installs.failed, installAttempts)
 	}
 }

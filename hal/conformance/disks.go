@@ -40,6 +40,16 @@ func Disks(t *testing.T, newRig func(t *testing.T) DisksRig) {
 			t.Errorf("AddPartition(2) at another place = %q; want an error", got)
 		}
 	})
+	t.Run("remove partition", func(t *testing.T) {
+		r := newRig(t)
+		for _, start := range []int64{8 * mib, 24 * mib} {
+			_, err := r.Disks.AddPartition(r.Disk, 2, start, 16*mib)
+			must(t, "AddPartition(2)", err)
+			must(t, "RemovePartition(2)", r.Disks.RemovePartition(r.Disk, 2))
+		}
+		must(t, "RemovePartition(2) again", r.Disks.RemovePartition(r.Disk, 2))
+		must(t, "RemovePartition on a disk that is not there", r.Disks.RemovePartition(r.Disk+"-not", 2))
+	})
 	t.Run("no such disk", func(t *testing.T) {
 		r := newRig(t)
 		_, err := r.Disks.AddPartition(r.Disk+"-not", 2, 8*mib, 16*mib)

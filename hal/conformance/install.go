@@ -37,7 +37,11 @@ func installs(t *testing.T, newRig func(t *testing.T) ProvisionerRig) {
 			r := newRig(t)
 			disk := r.NewDisk(t, c.kind, 64*mib)
 			before := r.Found(t, disk)
-			device, err := r.Provisioner.Install(hal.Install{Disk: disk, Wipe: c.wipe, Table: c.table, Size: bootSize, Boot: bytes.NewReader(bootContent())})
+			device := ""
+			err := r.Provisioner.Install(hal.Install{
+				Disk: disk, Wipe: c.wipe, Table: c.table, Size: bootSize, Boot: bytes.NewReader(bootContent()),
+				Complete: func(d string) error { device = d; return nil },
+			})
 			expect(t, "Install", err, c.want)
 			found := r.Found(t, disk)
 			if c.want != nil {
@@ -57,30 +61,42 @@ func installs(t *testing.T, newRig func(t *testing.T) ProvisionerRig) {
 			}
 		})
 	}
-	t.Run("cut", func(t *testing.T) {
-		r := newRig(t)
-		disk := r.NewDisk(t, BlankDisk, 64*mib)
-		cut := errors.New("the link is down")
-		half := io.MultiReader(bytes.NewReader(bootContent()[:bootSize/2]), failing{cut})
-		_, err := r.Provisioner.Install(hal.Install{Disk: disk, Table: hal.GPT, Size: bootSize, Boot: half})
-		expect(t, "Install from a link that is cut", err, cut)
-		if found := r.Found(t, disk); len(found) != 1 {
-			t.Errorf("after the cut there is %+v; want no partition", found)
-		}
-		device, err := r.Provisioner.Install(hal.Install{Disk: disk, Table: hal.GPT, Size: bootSize, Boot: bytes.NewReader(bootContent())})
-		must(t, "Install again", err)
-		if device == "" {
-			t.Error("the second call names no device")
-		}
-	})
+	for _, table := range []hal.Table{hal.GPT, hal.MBR} {
+		t.Run("cut", func(t *testing.T) { installIsCut(t, newRig(t), table) })
+	}
 	t.Run("small", func(t *testing.T) {
 		r := newRig(t)
 		disk := r.NewDisk(t, BlankDisk, 64*mib)
-		_, err := r.Provisioner.Install(hal.Install{Disk: disk, Table: hal.GPT, Size: 64 * mib, Boot: bytes.NewReader(nil)})
-		expect(t, "Install of more than the disk has", err, hal.ErrNoSpace)
-		_, err = r.Provisioner.Install(hal.Install{Disk: "/dev/no-such-disk", Table: hal.GPT, Size: bootSize, Boot: bytes.NewReader(nil)})
-		expect(t, "Install on no disk", err, hal.ErrNoDevice)
+		i := hal.Install{Disk: disk, Table: hal.GPT, Size: 64 * mib, Boot: bytes.NewReader(nil), Complete: completed}
+		expect(t, "Install of more than the disk has", r.Provisioner.Install(i), hal.ErrNoSpace)
+		i.Disk, i.Size = "/dev/no-such-disk", bootSize
+		expect(t, "Install on no disk", r.Provisioner.Install(i), hal.ErrNoDevice)
 	})
+}
+
+func completed(string) error { return nil }
+
+// installIsCut ends an installation while the partition is read, and while it is
+// completed. Neither leaves a partition, and the third is as on a blank disk.
+func installIsCut(t *testing.T, r ProvisionerRig, table hal.Table) {
+	disk := r.NewDisk(t, BlankDisk, 64*mib)
+	cut := errors.New("the link is down")
+	i := hal.Install{Disk: disk, Table: table, Size: bootSize, Complete: completed}
+	i.Boot = io.MultiReader(bytes.NewReader(bootContent()[:bootSize/2]), failing{cut})
+	expect(t, "Install from a link that is cut", r.Provisioner.Install(i), cut)
+	if found := r.Found(t, disk); len(found) != 1 {
+		t.Errorf("after the cut there is %+v; want no partition", found)
+	}
+	i.Boot, i.Complete = bytes.NewReader(bootContent()), func(string) error { return cut }
+	expect(t, "Install that is not completed", r.Provisioner.Install(i), cut)
+	if found := r.Found(t, disk); len(found) != 1 {
+		t.Errorf("after one that was not completed there is %+v; want no partition", found)
+	}
+	i.Boot, i.Complete = bytes.NewReader(bootContent()), completed
+	must(t, "Install again", r.Provisioner.Install(i))
+	if found := r.Found(t, disk); len(found) != 2 || found[0].Table != table {
+		t.Errorf("after the third call there is %+v; want a boot partition", found)
+	}
 }
 
 type failing struct{ err error }

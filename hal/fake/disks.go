@@ -70,6 +70,29 @@ func (d *Disks) AddPartition(path string, number int, start, size int64) (string
 	return "", hal.ErrNoDevice
 }
 
+// RemovePartition implements hal.Disks.
+func (d *Disks) RemovePartition(path string, number int) error {
+	if err := d.failing("RemovePartition"); err != nil {
+		return err
+	}
+	for i := range d.disks {
+		if d.disks[i].path == path {
+			d.disks[i].remove(number)
+		}
+	}
+	return nil
+}
+
+func (d *disk) remove(number int) {
+	kept := d.parts[:0]
+	for _, p := range d.parts {
+		if p.number != number {
+			kept = append(kept, p)
+		}
+	}
+	d.parts = kept
+}
+
 func (d *disk) add(p part) error {
 	if p.number < 1 || p.size <= 0 || p.start < 0 || p.start+p.size > d.size {
 		return hal.ErrInvalid

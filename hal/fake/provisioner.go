@@ -83,47 +83,50 @@ func (p *Provisioner) Erase(path string, which hal.DataVolume, moved func()) err
 
 // Install implements hal.Provisioner. The fault "Boot" cuts a call in the middle
 // of the partition's content.
-func (p *Provisioner) Install(i hal.Install) (string, error) {
+func (p *Provisioner) Install(i hal.Install) error {
 	if err := p.failing("Install"); err != nil {
-		return "", err
+		return err
 	}
 	disk, ok := p.Blocks.byPath(i.Disk)
 	switch {
 	case !ok:
-		return "", hal.ErrNoDevice
-	case disk.Number > 0, i.Table != hal.GPT && i.Table != hal.MBR, i.Size <= 0, i.Size%mib != 0, i.Boot == nil:
-		return "", hal.ErrInvalid
+		return hal.ErrNoDevice
+	case disk.Number > 0, i.Table != hal.GPT && i.Table != hal.MBR, i.Size <= 0, i.Size%mib != 0, i.Boot == nil, i.Complete == nil:
+		return hal.ErrInvalid
 	case disk.ReadOnly:
-		return "", ErrReadOnly
+		return ErrReadOnly
 	}
 	if !i.Wipe && (disk.Table != hal.NoTable || !disk.Blank) && !p.begun(disk) {
-		return "", hal.ErrInvalid
+		return hal.ErrInvalid
 	}
 	if err := p.prepare(&disk, hal.Provision{Disk: i.Disk, Wipe: true, Volumes: []hal.NewVolume{{Label: "EFI", Size: i.Size + 2*mib}}}); err != nil {
-		return "", err
+		return err
 	}
 	p.Boot = p.Boot[:0]
 	for b := make([]byte, 64<<10); int64(len(p.Boot)) < i.Size; {
 		n, err := i.Boot.Read(b[:min(int64(len(b)), i.Size-int64(len(p.Boot)))])
 		p.Boot = append(p.Boot, b[:n]...)
 		if err != nil && int64(len(p.Boot)) < i.Size {
-			return "", err
+			return err
 		}
 		if err := p.failing("Boot"); err != nil {
-			return "", err
+			return err
 		}
 	}
-	disk.Table = i.Table
-	p.Blocks.Change(disk)
 	boot := hal.BlockDevice{Disk: disk.Name, Number: 1, Start: mib, Size: i.Size, Type: "0c", FS: "vfat", FSLabel: "MACHINED"}
 	if i.Table == hal.GPT {
 		boot.Type, boot.Label = efiGUID, "EFI"
 	}
 	p.Blocks.AddPartition(boot)
 	for _, d := range p.Blocks.partitions(disk.Name) {
-		return d.Path, nil
+		if err := i.Complete(d.Path); err != nil {
+			p.Blocks.Remove(d.Name)
+			return err
+		}
 	}
-	return "", hal.ErrNoDevice
+	disk.Table = i.Table
+	p.Blocks.Change(disk)
+	return nil
 }
 
 // begun reports whether a disk has nothing but an empty GPT.

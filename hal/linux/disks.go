@@ -52,6 +52,19 @@ func (Disks) AddPartition(disk string, number int, start, size int64) (string, e
 	return device, nil
 }
 
+// RemovePartition implements hal.Disks.
+func (Disks) RemovePartition(disk string, number int) error {
+	f, err := os.Open(disk)
+	if err == nil {
+		defer f.Close()
+		err = blkpg(f, unix.BLKPG_DEL_PARTITION, unix.BlkpgPartition{Pno: int32(number)})
+	}
+	if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("have the kernel forget partition %d of %s: %w", number, disk, err)
+	}
+	return nil
+}
+
 // isPartition reports whether the kernel has a partition of that name in that
 // place, start and size in bytes.
 func isPartition(device string, start, size int64) bool {

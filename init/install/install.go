@@ -50,8 +50,8 @@ type Request struct {
 }
 
 // Run installs. When it returns nil, all is on the disk, and the partition is not
-// mounted. After an error nothing boots from the disk that did not before, unless
-// it was to be wiped.
+// mounted. After an error, or a cut, nothing boots from the disk, and it can be
+// installed on again.
 func (d Drivers) Run(ctx context.Context, r Request) (err error) {
 	boot, size, err := r.Source.Open(ctx)
 	if err != nil {
@@ -59,27 +59,10 @@ func (d Drivers) Run(ctx context.Context, r Request) (err error) {
 	}
 	defer func() { err = errors.Join(err, boot.Close()) }()
 	d.Say("Writing %d MiB to %s.", size>>20, r.Disk)
-	device, err := d.Provisioner.Install(hal.Install{
+	return d.Provisioner.Install(hal.Install{
 		Disk: r.Disk, Wipe: r.Wipe, Table: r.Table, Size: size, Boot: &counted{r: boot, ctx: ctx, total: size, tell: r.Progress},
+		Complete: func(device string) error { return d.complete(device, r) },
 	})
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
-		return err
-	}
-	mount := Mount(device, d.Dir)
-	if err := d.Mounts.Mount(mount); err != nil {
-		return fmt.Errorf("install on %s: %w", r.Disk, err)
-	}
-	err = d.complete(device, r)
-	if unmountErr := d.Mounts.Unmount(d.Dir, false); err == nil && unmountErr != nil {
-		err = fmt.Errorf("unmount the boot partition that was written: %w", unmountErr)
-	}
-	if err != nil {
-		return fmt.Errorf("complete the installation on %s, which boots already; install it again: %w", r.Disk, err)
-	}
-	return nil
 }
 
 // Mount is how a boot partition is mounted: read-only, since BootFiles unlocks it.
@@ -87,8 +70,23 @@ func Mount(device, dir string) hal.Mount {
 	return hal.Mount{Source: device, Target: dir, FSType: "vfat", Flags: hal.ReadOnly | hal.NoSuid | hal.NoDev | hal.NoExec, Data: "umask=0077"}
 }
 
-// complete makes the second slot, and puts what is the node's own beside.
+// complete mounts the new boot partition, fills it, and unmounts it.
 func (d Drivers) complete(device string, r Request) error {
+	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := d.Mounts.Mount(Mount(device, d.Dir)); err != nil {
+		return err
+	}
+	err := d.fill(device, r)
+	if unmountErr := d.Mounts.Unmount(d.Dir, false); unmountErr != nil {
+		err = errors.Join(err, fmt.Errorf("unmount what was written: %w", unmountErr))
+	}
+	return err
+}
+
+// fill makes the second slot, and puts what is the node's own beside.
+func (d Drivers) fill(device string, r Request) error {
 	files := d.BootFiles(device)
 	if err := d.fillSlot(files, d.Bootloader(files), r.Slot); err != nil {
 		return err

@@ -168,6 +168,11 @@ func TestFails(t *testing.T) {
 			if list, _ := d.mounts.List(); len(list) != 0 && c.name != "unmount" {
 				t.Errorf("mounted are %v; want nothing", list)
 			}
+			// Told of one that has its slots, but not its config and identity: it was
+			// taken for a node, which booted with another identity.
+			if _, there := d.provisioner.Blocks.Find("sda1"); there {
+				t.Error("the disk has a boot partition; want none that is not complete")
+			}
 		})
 	}
 	t.Run("cancelled", func(t *testing.T) {

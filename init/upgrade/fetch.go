@@ -114,11 +114,14 @@ func (f *Fetch) open() error {
 			req.Header.Set("If-Range", f.tag)
 		}
 	}
+	limit := body.expect()
 	resp, err := f.Client.Do(req)
 	if err != nil {
+		err = body.reason(limit, err)
 		body.cancel(nil)
 		return f.failure("", err)
 	}
+	limit.Stop()
 	body.ReadCloser = resp.Body
 	if err := f.take(resp, body); err != nil {
 		body.Close()
@@ -169,14 +172,25 @@ func newPatient(ctx context.Context, idle time.Duration) *patient {
 	return p
 }
 
+// expect ends the request unless what it returns is stopped in time.
+func (p *patient) expect() *time.Timer {
+	return time.AfterFunc(p.idle, func() { p.cancel(fmt.Errorf("the server sent nothing for %s", p.idle)) })
+}
+
+// reason is err, or what has led to it.
+func (p *patient) reason(limit *time.Timer, err error) error {
+	if err != nil && !limit.Stop() {
+		return context.Cause(p.ctx)
+	}
+	return err
+}
+
 // Read implements io.Reader.
 func (p *patient) Read(b []byte) (int, error) {
-	limit := time.AfterFunc(p.idle, func() { p.cancel(fmt.Errorf("the server sent nothing for %s", p.idle)) })
+	limit := p.expect()
+	defer limit.Stop()
 	n, err := p.ReadCloser.Read(b)
-	if !limit.Stop() && err != nil {
-		err = context.Cause(p.ctx)
-	}
-	return n, err
+	return n, p.reason(limit, err)
 }
 
 // Close ends the request.

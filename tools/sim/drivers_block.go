@@ -93,9 +93,9 @@ func (p provisioner) Erase(disk string, which hal.DataVolume, _ func()) error {
 
 // Install is for a person to ask for: a controller that calls it destroys without
 // consent, too.
-func (p provisioner) Install(i hal.Install) (string, error) {
+func (p provisioner) Install(i hal.Install) error {
 	p.w.fail("consent", "%s is installed on", i.Disk)
-	return "", hal.ErrInvalid
+	return hal.ErrInvalid
 }
 
 func (p provisioner) Provision(r hal.Provision) error {

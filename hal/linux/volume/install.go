@@ -27,28 +27,31 @@ const (
 )
 
 // Install implements hal.Provisioner.
-func (p *Provisioner) Install(i hal.Install) (device string, err error) {
+func (p *Provisioner) Install(i hal.Install) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	doing := "install on " + i.Disk
 	switch {
 	case isPartition(i.Disk):
-		return "", fmt.Errorf("%s: it is a partition, and no disk: %w", doing, hal.ErrInvalid)
-	case i.Table != hal.GPT && i.Table != hal.MBR || i.Size <= 0 || i.Size%mib != 0 || i.Boot == nil:
-		return "", fmt.Errorf("%s: a boot partition of %d bytes and table %d; want whole MiB, and GPT or MBR: %w", doing, i.Size, i.Table, hal.ErrInvalid)
+		return fmt.Errorf("%s: it is a partition, and no disk: %w", doing, hal.ErrInvalid)
+	case i.Table != hal.GPT && i.Table != hal.MBR || i.Size <= 0 || i.Size%mib != 0 || i.Boot == nil || i.Complete == nil:
+		return fmt.Errorf("%s: a boot partition of %d bytes and table %d; want whole MiB, and GPT or MBR: %w", doing, i.Size, i.Table, hal.ErrInvalid)
 	}
 	// For the partition and the two ends.
 	if err := p.begin(i.Disk, i.Wipe, i.Size+2*endSize, i.Table); err != nil {
-		return "", fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	disk, err := p.open(i.Disk, false)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	defer disk.Close()
 	e := Extent{Number: 1, Start: bootBegin, Size: i.Size}
 	if err := fillBoot(part{opened: disk, extent: e}, i.Boot, i.Size); err != nil {
-		return "", fmt.Errorf("%s: write the boot partition: %w", doing, err)
+		return fmt.Errorf("%s: write the boot partition: %w", doing, err)
+	}
+	if err := p.complete(i, e); err != nil {
+		return fmt.Errorf("%s: complete the boot partition: %w", doing, err)
 	}
 	if i.Table == hal.MBR {
 		err = p.writeMBR(disk, e)
@@ -56,12 +59,23 @@ func (p *Provisioner) Install(i hal.Install) (device string, err error) {
 		err = writeGPT(disk, p.bootEntry(disk, e))
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: write the partition table: %w", doing, err)
+		err = errors.Join(err, p.disks.RemovePartition(i.Disk, e.Number))
+		return fmt.Errorf("%s: write the partition table: %w", doing, err)
 	}
-	if device, err = p.disks.AddPartition(i.Disk, e.Number, e.Start, e.Size); err != nil {
-		return "", fmt.Errorf("%s: %w", doing, err)
+	return nil
+}
+
+// complete has the caller finish a partition that no table names yet.
+func (p *Provisioner) complete(i hal.Install, e Extent) error {
+	device, err := p.disks.AddPartition(i.Disk, e.Number, e.Start, e.Size)
+	if err != nil {
+		return err
 	}
-	return device, nil
+	if err = i.Complete(device); err != nil {
+		// Else it would be taken for one that a node boots from.
+		err = errors.Join(err, p.disks.RemovePartition(i.Disk, e.Number))
+	}
+	return err
 }
 
 // begin makes a disk one that is blank but for an empty GPT: of an MBR, nothing is

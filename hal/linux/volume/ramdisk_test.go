@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/diskfs/go-diskfs/backend"
@@ -126,6 +127,11 @@ type kernel struct {
 func (k *kernel) AddPartition(disk string, number int, start, size int64) (string, error) {
 	k.told = append(k.told, Extent{Number: number, Start: start, Size: size})
 	return fmt.Sprint(disk, number), k.err
+}
+
+func (k *kernel) RemovePartition(_ string, number int) error {
+	k.told = slices.DeleteFunc(k.told, func(e Extent) bool { return e.Number == number })
+	return nil
 }
 
 const ramPath = "/dev/ram"
