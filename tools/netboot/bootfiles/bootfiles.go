@@ -107,22 +107,14 @@ func (f *Files) Open(a Asks, name string) (Content, error) {
 	if clean == Script {
 		return f.script(a)
 	}
-	dir, rest, _ := strings.Cut(clean, "/")
+	dir, _, _ := strings.Cut(clean, "/")
 	if b, ok := f.index.Boards[dir]; ok {
 		return f.ofBoard(a, b, clean)
 	}
 	if dir == ipxeDir {
 		return f.plain(clean)
 	}
-	if isSerial(dir) && rest != "" {
-		clean = rest
-	}
-	return f.ofPi(a, clean)
-}
-
-// isSerial tells the directory that a Pi names by its serial: eight hex digits.
-func isSerial(s string) bool {
-	return len(s) == 8 && strings.Trim(strings.ToLower(s), "0123456789abcdef") == ""
+	return f.ofPi(a, piName(clean))
 }
 
 // ofBoard opens a file that the index names.
@@ -134,24 +126,6 @@ func (f *Files) ofBoard(a Asks, b netboot.Board, name string) (Content, error) {
 		return f.plain(name)
 	}
 	return nil, fmt.Errorf("%s is not for boards: %w", name, fs.ErrNotExist)
-}
-
-// ofPi opens a file of the tree of the Raspberry Pi.
-func (f *Files) ofPi(a Asks, name string) (Content, error) {
-	for _, b := range f.index.Boards {
-		if b.Tree == "" {
-			continue
-		}
-		if name != cmdline {
-			return f.plain(b.Tree + "/" + name)
-		}
-		more, err := f.arguments(a)
-		if err != nil {
-			return nil, err
-		}
-		return memory([]byte(b.Arguments + " " + more + "\n")), nil
-	}
-	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 }
 
 // script is iPXE's. initrd= is what the kernel's EFI stub looks for.
@@ -185,7 +159,26 @@ func (f *Files) uki(a Asks, u netboot.UKI) (Content, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := sameBuild(file, u); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
 	return &patched{Content: file, at: u.Placeholder.Offset, patch: []byte(" " + more)}, nil
+}
+
+// sameBuild returns an error for an image that is not the one of the index: what is at
+// the placeholder's offset would be written over.
+func sameBuild(file Content, u netboot.UKI) error {
+	spaces := make([]byte, u.Placeholder.Length)
+	if file.Size() == u.Size {
+		if _, err := file.ReadAt(spaces, u.Placeholder.Offset); err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("look for the place of the board's arguments in %s: %w", u.Path, err)
+		}
+		if len(bytes.Trim(spaces, " ")) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not the one that this server has begun with: the directory was built anew, restart `machinectl netboot serve`", u.Path)
 }
 
 // plain opens a regular file of the directory.

@@ -22,9 +22,10 @@ const (
 	Exhausted  Kind = "exhausted" // no address is free
 	Declined   Kind = "decline"   // it found its address in use
 	Released   Kind = "release"
-	Informed   Kind = "inform" // it asked for settings alone
-	Elsewhere  Kind = "elsewhere"
-	Damaged    Kind = "damaged" // not a packet of DHCP
+	Informed   Kind = "inform"    // it asked for settings alone
+	Elsewhere  Kind = "elsewhere" // it chose another server's offer, where this should be the only one
+	Foreign    Kind = "foreign"   // a relay of another network asks
+	Damaged    Kind = "damaged"   // not a packet of DHCP
 	Failed     Kind = "failed"
 )
 
@@ -45,11 +46,11 @@ func Logger(l *slog.Logger) func(Event) {
 	return func(e Event) {
 		level := slog.LevelInfo
 		switch e.Kind {
-		case Looped, Refused, Exhausted, Declined:
+		case Looped, Refused, Exhausted, Declined, Elsewhere:
 			level = slog.LevelWarn
 		case Failed:
 			level = slog.LevelError
-		case Elsewhere, Damaged:
+		case Foreign, Damaged:
 			level = slog.LevelDebug
 		}
 		var attrs []slog.Attr

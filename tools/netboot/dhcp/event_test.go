@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -27,7 +28,9 @@ func TestLog(t *testing.T) {
 	r.ask(packet(t, boardMAC, dhcpv4.MessageTypeRequest, uefi), pxePort)
 	r.ask(packet(t, boardMAC, dhcpv4.MessageTypeRequest, option(12, "kit\nchen"), asking("10.0.0.100")), serverPort)
 	r.ask(packet(t, boardMAC, dhcpv4.MessageTypeRequest, asking("10.9.0.1")), serverPort)
-	r.s.Answer(Request{Data: []byte{1}, Port: serverPort, From: netip.MustParseAddrPort("10.0.0.9:68")}) // at debug alone
+	r.ask(packet(t, boardMAC, dhcpv4.MessageTypeRequest, uefi, asking("10.0.0.100"), choosing("10.0.0.9")), serverPort)
+	r.ask(packet(t, boardMAC, dhcpv4.MessageTypeDiscover, dhcpv4.WithGatewayIP(net.IPv4(10, 9, 0, 3))), serverPort) // at debug alone
+	r.s.Answer(Request{Data: []byte{1}, Port: serverPort, From: netip.MustParseAddrPort("10.0.0.9:68")})            // at debug alone
 	log(Event{Kind: Failed, Err: errors.New("disk full"), Detail: "no answer"})
 	const who = ` mac=02:00:00:00:00:42 stage=pxe arch="x86-64 UEFI" uuid=01020304-0506-0708-090a-0b0c0d0e0f10`
 	want := strings.Join([]string{
@@ -38,6 +41,7 @@ func TestLog(t *testing.T) {
 		`level=INFO msg="dhcp boot"` + who + ` target=ipxe.efi port=4011`,
 		`level=INFO msg="dhcp lease" mac=02:00:00:00:00:42 stage=linux host=kitchen address=10.0.0.100`,
 		`level=WARN msg="dhcp refused" mac=02:00:00:00:00:42 stage=linux address=10.9.0.1 detail="it is of another network"`,
+		`level=WARN msg="dhcp elsewhere"` + who + ` detail="it chose another server's offer: two DHCP servers are on this network; stop the other one, or run this one as a proxy"`,
 		`level=ERROR msg="dhcp failed" detail="no answer" error="disk full"`,
 	}, "\n") + "\n"
 	if b.String() != want {

@@ -11,7 +11,7 @@ import (
 func (x *exchange) full() (Reply, bool) {
 	relay, _ := netip.AddrFromSlice(x.p.GatewayIPAddr.To4())
 	if relay.IsValid() && !relay.IsUnspecified() && !x.c.Subnet.Contains(relay) {
-		x.event(Event{Kind: Elsewhere, Address: relay, Detail: "a relay of a network that this server has no addresses of"})
+		x.event(Event{Kind: Foreign, Address: relay, Detail: "a relay of a network that this server has no addresses of"})
 		return Reply{}, false
 	}
 	switch x.p.MessageType() {
@@ -62,7 +62,7 @@ func (x *exchange) request() (Reply, bool) {
 		if l := x.book.byMAC[x.client.MAC]; !l.Expires.After(x.now.Add(offerTime)) {
 			x.book.release(x.client.MAC, l.Address, x.now)
 		}
-		x.event(Event{Kind: Elsewhere, Detail: "it chose another server's offer: two DHCP servers are on this network"})
+		x.event(Event{Kind: Elsewhere, Detail: "it chose another server's offer: two DHCP servers are on this network; stop the other one, or run this one as a proxy"})
 		return Reply{}, false
 	}
 	a := x.asked()

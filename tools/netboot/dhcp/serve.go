@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/net/ipv4"
+
+	"machined/tools/netboot/iface"
 )
 
 // Listener has the sockets of a server.
@@ -26,6 +26,9 @@ type port struct {
 	number uint16
 	conn   *ipv4.PacketConn
 }
+
+// taken is what to do about a port that another server has.
+const taken = "another DHCP or PXE server runs on this machine (dnsmasq, libvirt, systemd-networkd): stop it there"
 
 // Listen opens ports 67 and 4011 on the server's interface alone.
 func (s *Server) Listen() (*Listener, error) {
@@ -41,7 +44,7 @@ func (s *Server) Listen() (*Listener, error) {
 		c, err := listen(ifi.Name, n)
 		if err != nil {
 			_ = l.Close()
-			return nil, fmt.Errorf("open port %d on %s: %w%s", n, ifi.Name, err, remedy(err))
+			return nil, fmt.Errorf("open port %d on %s: %w%s", n, ifi.Name, err, iface.Remedy(err, taken))
 		}
 		l.ports = append(l.ports, port{n, c})
 	}
@@ -49,8 +52,7 @@ func (s *Server) Listen() (*Listener, error) {
 }
 
 func listen(ifname string, n uint16) (*ipv4.PacketConn, error) {
-	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return bindTo(raw, ifname) }}
-	c, err := lc.ListenPacket(context.Background(), "udp4", fmt.Sprintf("0.0.0.0:%d", n))
+	c, err := iface.Listen(ifname).ListenPacket(context.Background(), "udp4", fmt.Sprintf("0.0.0.0:%d", n))
 	if err != nil {
 		return nil, err
 	}
@@ -60,16 +62,6 @@ func listen(ifname string, n uint16) (*ipv4.PacketConn, error) {
 		return nil, fmt.Errorf("have the kernel tell where packets went: %w", err)
 	}
 	return p, nil
-}
-
-func remedy(err error) string {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return "; another DHCP or PXE server runs on this machine (dnsmasq, libvirt, systemd-networkd): stop it there"
-	case errors.Is(err, fs.ErrPermission):
-		return "; run this as root, or give it CAP_NET_BIND_SERVICE and CAP_NET_RAW"
-	}
-	return ""
 }
 
 // Serve is Listen and Listener.Serve at once.

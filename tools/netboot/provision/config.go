@@ -59,40 +59,71 @@ type Configs struct{ Dir string }
 
 func (c Configs) dir() string { return filepath.Join(c.Dir, configsDir) }
 
-// names returns the files by what they are for.
-func (c Configs) names() (map[string]string, error) {
+// names are the files by what they are for.
+type names struct {
+	exact map[string]string
+	// short are those that are named after a serial number of 16 digits, by its last
+	// eight, which are all that a Raspberry Pi's firmware tells.
+	short map[string]string
+}
+
+// of returns the file for a serial number.
+func (n names) of(serial string) string {
+	for _, name := range []string{n.exact[serial], n.exact[registry.ShortSerial(serial)], n.short[serial]} {
+		if name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func (c Configs) names() (names, error) {
 	list, err := os.ReadDir(c.dir())
 	if err != nil {
-		return nil, fmt.Errorf("list the configs of the boards: %w", err)
+		return names{}, fmt.Errorf("list the configs of the boards: %w", err)
 	}
-	names := make(map[string]string)
+	n := names{exact: make(map[string]string), short: make(map[string]string)}
 	for _, e := range list {
 		base, ok := strings.CutSuffix(e.Name(), suffix)
 		if !ok || e.IsDir() {
 			continue
 		}
 		key := registry.Name(base)
-		if other, twice := names[key]; twice {
-			return nil, fmt.Errorf("%s and %s in %s are for the same board; remove one", other, e.Name(), c.dir())
+		if other, twice := n.exact[key]; twice {
+			return names{}, fmt.Errorf("%s and %s in %s are for the same board; remove one", other, e.Name(), c.dir())
 		}
-		names[key] = e.Name()
+		n.exact[key] = e.Name()
+		short := registry.ShortSerial(key)
+		if other, twice := n.short[short]; twice && short != "" {
+			return names{}, fmt.Errorf("%s and %s in %s have serial numbers that end alike, and DHCP tells the end alone; name one after its MAC", other, e.Name(), c.dir())
+		}
+		n.short[short] = e.Name()
 	}
-	return names, nil
+	delete(n.short, "")
+	for short, name := range n.short {
+		if other, twice := n.exact[short]; twice {
+			return names{}, fmt.Errorf("%s and %s in %s are two forms of one serial number; remove one", other, name, c.dir())
+		}
+	}
+	return n, nil
 }
 
 // file returns the file of a board, and whether it is one of its own.
 func (c Configs) file(b registry.Board) (name string, own bool, err error) {
-	names, err := c.names()
+	n, err := c.names()
 	if err != nil {
 		return "", false, err
 	}
+	delete(n.exact, "") // of a board that tells nothing
+	standard := n.exact[fallback]
+	delete(n.exact, fallback) // a board cannot ask for it by name
 	uuid := registry.Name(b.UUID)
-	for _, key := range []string{registry.Name(b.MAC), registry.Name(b.Serial), uuid, swapped(uuid)} {
-		if name, ok := names[key]; ok && key != "" && key != fallback {
+	for _, name := range []string{n.exact[registry.Name(b.MAC)], n.of(registry.Name(b.Serial)), n.exact[uuid], n.exact[swapped(uuid)]} {
+		if name != "" {
 			return name, true, nil
 		}
 	}
-	return names[fallback], false, nil
+	return standard, false, nil
 }
 
 // swapped is a UUID with the bytes of its first three groups the other way round,
@@ -171,12 +202,12 @@ func Example(path string, source []byte) ([]byte, error) { return render(path, s
 
 // Check returns an error that has each config which no board could be given.
 func (c Configs) Check() error {
-	names, err := c.names()
+	n, err := c.names()
 	if err != nil {
 		return err
 	}
 	var faults []error
-	for _, name := range slices.Sorted(maps.Values(names)) {
+	for _, name := range slices.Sorted(maps.Values(n.exact)) {
 		if _, err := c.render(name, example()); err != nil {
 			faults = append(faults, err)
 		}

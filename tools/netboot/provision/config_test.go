@@ -74,6 +74,35 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestSerialForms: a Pi's firmware tells the last eight digits of the serial number
+// that its device tree has. Of a PC's, all of it counts.
+func TestSerialForms(t *testing.T) {
+	c := configs(t, map[string]string{
+		"b22faaeb.yaml": host("short"), "10000000ABCDEF01.yaml": host("long"), "20000000abcdef02.yaml": host("pc"), "default.yaml": host("other"),
+	})
+	for serial, want := range map[string]string{
+		"b22faaeb": "short", "00000000B22FAAEB": "short", "abcdef01": "long", "10000000abcdef01": "long", "20000000abcdef01": "other",
+		"abcdef02": "pc", "abcdef03": "other", "0abcdef01": "other", "": "other",
+	} {
+		b := registry.Board{MAC: "b8:27:eb:00:00:01", Serial: serial}
+		_, text, err := c.Config(b)
+		if err != nil || string(text) != host(want) {
+			t.Errorf("Config() for the serial number %q = %q, %v; want %q", serial, text, err, host(want))
+		}
+		if got := c.Known(b); got != (want != "other") {
+			t.Errorf("Known() for the serial number %q = %v", serial, got)
+		}
+	}
+	for want, files := range map[string]map[string]string{
+		"two forms of one serial number": {"b22faaeb.yaml": host("a"), "00000000b22faaeb.yaml": host("b")},
+		"end alike":                      {"10000000b22faaeb.yaml": host("a"), "00000000b22faaeb.yaml": host("b")},
+	} {
+		if err := configs(t, files).Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Check() = %v; want %q", err, want)
+		}
+	}
+}
+
 // TestTemplate fills in all facts, and lets none of them say more.
 func TestTemplate(t *testing.T) {
 	c := configs(t, map[string]string{

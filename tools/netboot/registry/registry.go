@@ -55,9 +55,10 @@ type Registry struct {
 // entry is a board with what nobody else is to see.
 type entry struct {
 	Board
-	grant   grant
-	began   time.Time // of the transfer that is under way
-	beganAt int64     // bytes
+	grant    grant
+	firmware firmware
+	began    time.Time // of the transfer that is under way
+	beganAt  int64     // bytes
 }
 
 // New returns a registry with what the file has.
@@ -116,26 +117,21 @@ func (r *Registry) find(f Facts) *entry {
 	}
 	set(&e.MAC, f.MAC)
 	set(&e.UUID, f.UUID)
-	set(&e.Serial, f.Serial)
+	set(&e.firmware.UUID, f.UUID)
+	set(&e.firmware.Serial, f.Serial)
+	if !SameSerial(e.Serial, f.Serial) { // else its node has told the longer form
+		set(&e.Serial, f.Serial)
+	}
 	set(&e.Name, f.Name)
 	set(&e.Client, f.Client)
 	if f.Address.IsValid() && !f.Address.IsUnspecified() {
 		e.Address = f.Address.Unmap().String()
 		r.byAddr[f.Address.Unmap()] = id
 	}
-	e.Known = r.Known(e.Board)
+	e.Known = r.known(e)
 	e.Console = r.console(e.Board)
 	e.Last = r.Now()
 	return e
-}
-
-func (r *Registry) console(b Board) string {
-	for _, name := range []string{b.ID, b.MAC, b.Serial} {
-		if at, ok := r.Consoles[Name(name)]; ok && name != "" {
-			return Clean(at)
-		}
-	}
-	return ""
 }
 
 // makeRoom forgets the board that was not seen for longest, of those that nobody
@@ -214,8 +210,8 @@ func (r *Registry) Answers(addr netip.Addr) bool {
 	f := Facts{Address: addr}
 	e := r.boards[r.id(&f)]
 	if e == nil { // it may load, and is a board from then on
-		e = &entry{Board: Board{MAC: f.MAC}}
-		e.Known = r.Known(e.Board)
+		e = &entry{Board: Board{ID: key(f.MAC, addr), MAC: f.MAC}}
+		e.Known = r.known(e)
 	}
 	return r.decision(e) != Ignore
 }
@@ -233,6 +229,7 @@ func (r *Registry) Address(mac string, addr netip.Addr) {
 // Transfer is a file on its way to a board.
 type Transfer struct {
 	Address      netip.Addr
+	Serial       string // that the board asked by, "" for none
 	File         string
 	Bytes, Total int64
 	Done         bool
@@ -247,6 +244,7 @@ func (r *Registry) Transferred(t Transfer) {
 	if t.Err != "" && r.boards[r.id(&f)] == nil {
 		return // who has got nothing is no board: a browser, or a scanner
 	}
+	f.Serial = t.Serial
 	e, now := r.find(f), r.Now()
 	file := Clean(t.File)
 	if e.File != file || t.Bytes < e.Bytes || e.began.IsZero() {
@@ -334,11 +332,14 @@ func (r *Registry) Boards(after uint64) ([]Board, uint64, <-chan struct{}) {
 	return list, r.version, r.changed
 }
 
-// At returns the board that has an address.
+// At returns the board that has an address, by the link where that tells: with
+// another's DHCP server nothing else does, and the address may have been another
+// board's before.
 func (r *Registry) At(addr netip.Addr) (Board, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.boards[r.byAddr[addr.Unmap()]]
+	f := Facts{Address: addr}
+	e := r.boards[r.id(&f)]
 	if e == nil {
 		return Board{}, false
 	}

@@ -13,8 +13,9 @@ import (
 
 // kept is a board as the file has it.
 type kept struct {
-	Board Board `json:"board"`
-	Grant grant `json:"grant,omitzero"`
+	Board    Board    `json:"board"`
+	Grant    grant    `json:"grant,omitzero"`
+	Firmware firmware `json:"firmware,omitzero"`
 }
 
 // maxFile bounds the file, in bytes.
@@ -47,7 +48,8 @@ func (r *Registry) load() error {
 		if k.Board.ID == "" || len(r.boards) == MaxBoards {
 			continue
 		}
-		e := &entry{Board: k.Board, grant: k.Grant}
+		e := &entry{Board: k.Board, grant: k.Grant, firmware: k.Firmware}
+		e.Known = r.known(e) // the configs and the policy may be others now
 		r.version++
 		e.version = r.version
 		r.boards[e.ID] = e
@@ -65,7 +67,7 @@ func (r *Registry) save() error {
 	}
 	list := make([]kept, 0, len(r.boards))
 	for _, e := range r.boards {
-		list = append(list, kept{e.Board, e.grant})
+		list = append(list, kept{e.Board, e.grant, e.firmware})
 	}
 	text, err := json.Marshal(list)
 	if err != nil {

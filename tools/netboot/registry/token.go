@@ -25,7 +25,8 @@ const (
 	// firmware asks for the same file several times in one boot.
 	tokenReuse = 10 * time.Minute
 	// tokenLife is how long a token may come late: a kernel has to be loaded and
-	// started in between.
+	// started in between. One that a node has shown is that node's for as long as
+	// it runs, which may wait for days until somebody accepts it.
 	tokenLife = time.Hour
 )
 
@@ -86,15 +87,8 @@ func (r *Registry) Enroll(n Enrolment) (Board, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.holder(n.Token)
-	if e == nil || r.Now().Sub(e.grant.Issued) > tokenLife || n.Nonce == "" {
-		r.Log.Warn("enrolment refused", "address", n.Address.String(), "error", ErrToken.Error())
-		return Board{}, "", ErrToken
-	}
-	if e.grant.Nonce != "" && e.grant.Nonce != n.Nonce {
-		e.Error = Clean(ErrUsed.Error())
-		r.Log.Warn("enrolment refused", "board", e.ID, "address", n.Address.String(), "error", ErrUsed.Error())
-		r.touched(e)
-		return e.Board, "", ErrUsed
+	if err := r.refuses(e, n); err != nil {
+		return Board{}, "", err
 	}
 	before := e.grant
 	e.grant.Nonce = n.Nonce
@@ -118,10 +112,34 @@ func (r *Registry) Enroll(n Enrolment) (Board, string, error) {
 		r.stop(e, Ignored, ErrIgnored)
 		return e.Board, "", ErrIgnored
 	case Hold:
+		if e.Decision == Undecided && r.Known(e.Board) {
+			e.Message = "it has a config of its own by the word of its node alone: accept it if that is true"
+		}
 		r.stop(e, Held, ErrHeld)
 		return e.Board, "", ErrHeld
 	}
 	return e.Board, e.grant.Session, nil
+}
+
+// refuses returns why a node gets nothing for its token, nil if it does. e is whose
+// token it is, nil for nobody's.
+func (r *Registry) refuses(e *entry, n Enrolment) error {
+	var why error
+	switch {
+	case e == nil || n.Nonce == "":
+		r.Log.Warn("enrolment refused", "address", n.Address.String(), "error", ErrToken.Error())
+		return ErrToken
+	case e.grant.Nonce == "" && r.Now().Sub(e.grant.Issued) > tokenLife:
+		why = fmt.Errorf("it came %v after it was written: %w", r.Now().Sub(e.grant.Issued).Round(time.Minute), ErrToken)
+	case e.grant.Nonce != "" && e.grant.Nonce != n.Nonce:
+		why = ErrUsed
+	default:
+		return nil
+	}
+	e.Error = Clean(why.Error())
+	r.Log.Warn("enrolment refused", "board", e.ID, "address", n.Address.String(), "error", why.Error())
+	r.touched(e)
+	return why
 }
 
 // stop moves a board to a stage that it does not leave by itself. It asks again, and
@@ -145,8 +163,12 @@ func (r *Registry) holder(token string) *entry {
 	return found
 }
 
-// learn keeps what a node knows better than its firmware.
+// learn keeps what a node knows better than its firmware. It is the node's word: see
+// known.
 func (r *Registry) learn(e *entry, n Enrolment) {
+	if SameSerial(e.Serial, n.Serial) && len(e.Serial) > len(n.Serial) {
+		n.Serial = "" // what is known is the longer form
+	}
 	for to, s := range map[*string]string{&e.Serial: n.Serial, &e.UUID: n.UUID, &e.Name: n.Name, &e.Version: n.Version} {
 		if s = Clean(s); s != "" {
 			*to = s
@@ -160,7 +182,7 @@ func (r *Registry) learn(e *entry, n Enrolment) {
 		e.Address = n.Address.Unmap().String()
 		r.byAddr[n.Address.Unmap()] = e.ID
 	}
-	e.Known = r.Known(e.Board)
+	e.Known = r.known(e)
 	e.Last = r.Now()
 }
 
@@ -169,7 +191,7 @@ func (r *Registry) Given(id, config string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.boards[id]; e != nil {
-		e.Stage, e.Config, e.Error = Config, Clean(config), ""
+		e.Stage, e.Config, e.Error, e.Message = Config, Clean(config), "", ""
 		r.Log.Info("board config", "board", id, "file", e.Config, "version", e.Version)
 		r.touched(e)
 	}

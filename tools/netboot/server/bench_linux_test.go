@@ -28,12 +28,14 @@ const benchSize = 20 << 20
 // benchDir names the directory to serve, in the process of benchServer.
 const benchDir = "SERVER_BENCH_DIR"
 
+// TestMain runs the tests in a network namespace of their own: port 69 is the only one of
+// TFTP.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(benchDir); dir != "" {
 		fmt.Fprintln(os.Stderr, benchChild(dir))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(netlab.Main(m, 0))
 }
 
 // BenchmarkHTTP has clients read a file of 20 MiB over the loopback, each by a
@@ -106,7 +108,7 @@ func benchServer(b *testing.B, dir string) string {
 // benchChild is the process of benchServer: the files' server, with a registry's
 // part left out, which is told four times a second.
 func benchChild(dir string) error {
-	l, err := listenTCP("127.0.0.1:0")
+	l, err := listenTCP("", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func benchChild(dir string) error {
 	}
 	fmt.Println(l.Addr())
 	boot := web.Boot{Open: open, OnTransfer: func(web.Transfer) {}}
-	return serveHTTP(limit(l, maxConnections), boot, nil, slog.New(slog.DiscardHandler))(context.Background())
+	return serveHTTP(limit(l, maxConnections, maxConnections), boot, nil, slog.New(slog.DiscardHandler))(context.Background())
 }
 
 func nginx(b *testing.B, dir string) string {

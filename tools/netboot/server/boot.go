@@ -110,16 +110,13 @@ func (c *chooser) Targets() []dhcp.Target {
 		}
 		list = append(list, dhcp.Target{File: b.Kernel.Path}, dhcp.Target{File: b.Initramfs.Path})
 		if b.Tree != "" {
-			for _, f := range piFiles() {
+			for _, f := range c.files.PiFiles(b.Tree) {
 				list = append(list, dhcp.Target{File: b.Tree + "/" + f})
 			}
 		}
 	}
 	return list
 }
-
-// piFiles are those without which no Raspberry Pi boots.
-func piFiles() []string { return []string{"bootcode.bin", "config.txt"} }
 
 // exists is dhcp.Config's: the index was compared with the files already, and the
 // trees were not.

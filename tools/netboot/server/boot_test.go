@@ -102,7 +102,8 @@ func TestIsLast(t *testing.T) {
 // TestMissingFile names what is offered and not there, before anything is served.
 func TestMissingFile(t *testing.T) {
 	for name, want := range map[string]string{
-		"rpi-3a-plus/bootcode.bin": "bootcode.bin", "x86_64-uefi/uki.efi": "x86_64-uefi/uki.efi",
+		"rpi-3a-plus/bootcode.bin": "bootcode.bin", "rpi-3a-plus/config.txt": "config.txt", "rpi-3a-plus/fixup.dat": "rpi-3a-plus/fixup.dat",
+		"rpi-3a-plus/bcm2710-rpi-3-b-plus.dtb": "bcm2710-rpi-3-b-plus.dtb", "rpi-3a-plus/initramfs.img": "initramfs.img", "x86_64-uefi/uki.efi": "x86_64-uefi/uki.efi",
 		"pki/ca.crt": "CA", netboot.IndexName: netboot.IndexName,
 	} {
 		dir := directory(t)

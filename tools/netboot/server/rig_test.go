@@ -57,7 +57,8 @@ func directory(t *testing.T) string {
 		}
 		x.Boards[name] = b
 	}
-	for _, name := range piFiles() {
+	put(t, dir, "rpi-3a-plus/config.txt", "kernel=kernel\ninitramfs initramfs.img followkernel\n")
+	for _, name := range []string{"bootcode.bin", "start.elf", "fixup.dat", "bcm2710-rpi-3-b-plus.dtb"} {
 		put(t, dir, "rpi-3a-plus/"+name, name)
 	}
 	put(t, dir, "configs/default.yaml", "machine: {}\n")

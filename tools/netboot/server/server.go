@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -26,15 +24,8 @@ import (
 	"machined/tools/netboot/web"
 )
 
-const (
-	// stateDir has what outlasts the server, in the netboot directory.
-	stateDir = "state"
-	tftpPort = 69
-	// maxConnections bounds the connections to each of the two HTTP servers.
-	maxConnections = 256
-	// headerTime bounds the head of a request, idleTime the wait for the next.
-	headerTime, idleTime = 10 * time.Second, time.Minute
-)
+// stateDir has what outlasts the server, in the netboot directory.
+const stateDir = "state"
 
 // Options are what a server is to do.
 type Options struct {
@@ -120,7 +111,7 @@ func (s *Server) prepare(state string) (err error) {
 	if s.dhcp, err = dhcp.New(c); err != nil {
 		return err
 	}
-	s.tftp, err = tftp.New(tftp.Options{Open: s.openTFTP, OnEvent: s.onTFTP(tftp.Logger(s.Log))})
+	s.tftp, err = tftp.New(tftp.Options{Interface: s.DHCP.Interface, Open: s.openTFTP, OnEvent: s.onTFTP(tftp.Logger(s.Log))})
 	return err
 }
 
@@ -153,6 +144,8 @@ func (s *Server) onDHCP(log func(dhcp.Event)) func(dhcp.Event) {
 		case dhcp.Looped, dhcp.Refused, dhcp.Exhausted, dhcp.Declined:
 			s.Metrics.Refusals.Add(1)
 			s.Registry.Fail(id, "dhcp "+string(e.Kind)+": "+e.Detail)
+		case dhcp.Elsewhere:
+			s.Registry.Fail(id, "dhcp: "+e.Detail)
 		}
 		if e.Address.IsValid() && e.Client.Stage != "" {
 			s.Registry.Address(e.Client.MAC.String(), e.Address)
@@ -163,7 +156,7 @@ func (s *Server) onDHCP(log func(dhcp.Event)) func(dhcp.Event) {
 func (s *Server) onTFTP(log func(tftp.Event)) func(tftp.Event) {
 	return func(e tftp.Event) {
 		log(e)
-		t := registry.Transfer{Address: e.Client.Addr.Addr().Unmap(), File: e.Name, Bytes: e.Bytes, Total: e.Total}
+		t := registry.Transfer{Address: e.Client.Addr.Addr().Unmap(), Serial: s.files.Serial(e.Name), File: e.Name, Bytes: e.Bytes, Total: e.Total}
 		switch e.Kind {
 		case tftp.Started, tftp.Progress:
 		case tftp.Done:
@@ -176,6 +169,9 @@ func (s *Server) onTFTP(log func(tftp.Event)) func(tftp.Event) {
 				t.Err = e.Err.Error()
 			}
 			s.Metrics.TFTPFailed.Add(1)
+		case tftp.Refused:
+			s.refused(t.Address, e)
+			return
 		default:
 			return // firmware that looks whether a file is there
 		}
@@ -183,6 +179,18 @@ func (s *Server) onTFTP(log func(tftp.Event)) func(tftp.Event) {
 		if e.Kind == tftp.Done && isLast(s.files.Index(), e.Name) {
 			s.Registry.Loaded(t.Address)
 		}
+	}
+}
+
+// refused shows a file that is gone, and that a Raspberry Pi stops without. Others
+// that are not there are optional, and who is ignored is told so of all.
+func (s *Server) refused(client netip.Addr, e tftp.Event) {
+	b, ok := s.Registry.At(client)
+	if !ok || s.files.Index().Boards[b.Name].Tree == "" || !errors.Is(e.Err, fs.ErrNotExist) || !s.Registry.Answers(client) {
+		return
+	}
+	if s.files.PiNeeds(e.Name) {
+		s.Registry.Fail(b.ID, fmt.Sprintf("tftp: %s is not there, and it does not boot without: `machinectl netboot build` makes it anew", e.Name))
 	}
 }
 
@@ -228,74 +236,4 @@ func (s *Server) Run(ctx context.Context) error {
 		cancel() // one alone is of no use
 	}
 	return err
-}
-
-// listen opens all sockets, so that what is in use is said before anything is
-// answered.
-func (s *Server) listen(ctx context.Context) (runs []func(context.Context) error, err error) {
-	boot := web.Boot{Open: s.open, OnTransfer: s.onHTTP}
-	node := &web.Node{Registry: s.Registry, Config: s.configs.Config, Identity: s.ids.Of, Image: s.files.Image, OnTransfer: s.onHTTP}
-	lab := &web.Lab{Registry: s.Registry, Metrics: &s.Metrics}
-	ip := s.DHCP.ServerIP
-	for _, h := range []struct {
-		what, address string
-		handler       http.Handler
-		tls           *tls.Config
-	}{
-		{"files", netip.AddrPortFrom(ip, s.HTTPPort).String(), boot, nil},
-		{"nodes", netip.AddrPortFrom(ip, s.NodePort).String(), node.Handler(), s.tls},
-		{"the page", s.Lab, lab.Handler(), nil},
-	} {
-		if h.address == "" {
-			continue
-		}
-		l, listenErr := listenTCP(h.address)
-		if listenErr != nil {
-			err = errors.Join(err, fmt.Errorf("listen for %s; is another server running, or is the address not this machine's? %w", h.what, listenErr))
-			continue
-		}
-		context.AfterFunc(ctx, func() { _ = l.Close() })
-		runs = append(runs, serveHTTP(limit(l, maxConnections), h.handler, h.tls, s.Log))
-	}
-	conn, listenErr := net.ListenPacket("udp4", netip.AddrPortFrom(netip.IPv4Unspecified(), tftpPort).String())
-	if listenErr != nil {
-		err = errors.Join(err, fmt.Errorf("listen for TFTP: %w", listenErr))
-	} else {
-		context.AfterFunc(ctx, func() { _ = conn.Close() })
-		runs = append(runs, func(ctx context.Context) error { return s.tftp.Serve(ctx, conn) })
-	}
-	d, listenErr := s.dhcp.Listen()
-	if listenErr != nil {
-		return nil, errors.Join(err, listenErr)
-	}
-	return append(runs, d.Serve), err
-}
-
-func listenTCP(address string) (*net.TCPListener, error) {
-	a, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return net.ListenTCP("tcp", a)
-}
-
-// serveHTTP serves on l until the context ends.
-func serveHTTP(l net.Listener, h http.Handler, c *tls.Config, log *slog.Logger) func(context.Context) error {
-	return func(ctx context.Context) error {
-		hs := &http.Server{
-			Handler: h, TLSConfig: c, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 16 << 10,
-			ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-			BaseContext: func(net.Listener) context.Context { return ctx },
-		}
-		stop := context.AfterFunc(ctx, func() { _ = hs.Close() })
-		defer stop()
-		serve := hs.Serve
-		if c != nil {
-			serve = func(l net.Listener) error { return hs.ServeTLS(l, "", "") }
-		}
-		if err := serve(l); ctx.Err() == nil {
-			return fmt.Errorf("serve on %s: %w", l.Addr(), err)
-		}
-		return nil
-	}
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
+	"machined/tools/netboot/bootfiles"
 	"machined/tools/netboot/dhcp"
 	"machined/tools/netboot/registry"
 	"machined/tools/netboot/tftp"
@@ -53,6 +52,10 @@ func TestBoard(t *testing.T) {
 	if !ok || b.Stage != registry.Kernel || b.Percent != 100 || b.Bytes != b.Total || b.ID != "52-54-00-00-00-01" {
 		t.Errorf("the board is %+v, %v; want all of it loaded", b, ok)
 	}
+	tell(dhcp.Event{Kind: dhcp.Elsewhere, Client: who, Detail: "two DHCP servers"})
+	if b, _ = s.Registry.At(boardIP); !strings.Contains(b.Error, "two DHCP servers") {
+		t.Errorf("the board is %+v; want the other server told", b)
+	}
 	tell(dhcp.Event{Kind: dhcp.Looped, Client: who, Detail: "it goes in circles"})
 	if b, _ = s.Registry.At(boardIP); !strings.Contains(b.Error, "circles") {
 		t.Errorf("the board is %+v; want the loop told", b)
@@ -61,8 +64,8 @@ func TestBoard(t *testing.T) {
 	if m.Offers.Load() != 1 || m.Leases.Load() != 1 || m.Refusals.Load() != 1 || m.TFTPDone.Load() != 1 || m.TFTPFailed.Load() != 1 || m.TFTPBytes.Load() != uint64(c.Size()) {
 		t.Errorf("the metrics are %+v", m)
 	}
-	for _, want := range []string{"board seen", "board has all that it boots", "board fails"} {
-		if strings.Count(log.String(), want) != 1 {
+	for want, times := range map[string]int{"board seen": 1, "board has all that it boots": 1, "board fails": 2} {
+		if strings.Count(log.String(), want) != times {
 			t.Errorf("the log is\n%s; want one line %q", log, want)
 		}
 	}
@@ -98,47 +101,72 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestLimit has a connection more wait until another is closed.
-func TestLimit(t *testing.T) {
-	l, err := listenTCP("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// TestPiLacks: the page says which file a Raspberry Pi stops without, and nothing of
+// those that it only looks for.
+func TestPiLacks(t *testing.T) {
+	dir := directory(t)
+	s, _ := newServer(t, dir, nil)
+	who := dhcp.Client{MAC: boardMAC, Stage: dhcp.RaspberryPi, Arch: dhcp.BIOS, Server: serverIP}
+	if _, ok := s.chooser.Offer(who); !ok {
+		t.Fatal("the board is offered nothing")
 	}
-	limited := limit(l, 1)
-	defer limited.Close()
-	for range 2 {
-		c, err := net.Dial("tcp", l.Addr().String())
+	s.Registry.Address(boardMAC.String(), boardIP)
+	remove(t, dir, "rpi-3a-plus/start.elf")
+	client := tftp.Client{Addr: netip.AddrPortFrom(boardIP, 1500), LocalIP: serverIP}
+	tell := s.onTFTP(func(tftp.Event) {})
+	ask := func(name string) string {
+		t.Helper()
+		c, err := s.openTFTP(context.Background(), client, name)
+		e := tftp.Event{Kind: tftp.Started, Client: client, Name: name}
 		if err != nil {
+			e.Kind, e.Err = tftp.Refused, err
+		} else if err = c.Close(); err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		tell(e)
+		b, _ := s.Registry.At(boardIP)
+		return b.Error
 	}
-	first, err := limited.Accept()
+	for _, name := range []string{"bootsig.bin", "b22faaeb/autoboot.txt", "b22faaeb/config.txt"} {
+		if got := ask(name); got != "" {
+			t.Errorf("%s: the board's error is %q; want none", name, got)
+		}
+	}
+	if b, _ := s.Registry.At(boardIP); b.Serial != "b22faaeb" {
+		t.Errorf("the board is %+v; want the serial number by which it asks", b)
+	}
+	if got := ask("b22faaeb/start.elf"); !strings.Contains(got, "b22faaeb/start.elf is not there") {
+		t.Errorf("the board's error is %q; want the file that it stops without", got)
+	}
+	if _, ok := s.chooser.Offer(who); !ok {
+		t.Fatal("the board is offered nothing")
+	}
+	if err := s.Registry.Decide(registry.Name(boardMAC.String()), registry.Ignore); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask("b22faaeb/start.elf"); got != "" {
+		t.Errorf("the error of a board that is ignored is %q; want none", got)
+	}
+}
+
+// TestProxyScript: iPXE in a ROM asks for its script first, and a proxy has given it no
+// address to know it by.
+func TestProxyScript(t *testing.T) {
+	s, _ := newServer(t, directory(t), nil)
+	s.Registry.Neighbour = func(netip.Addr) string { return boardMAC.String() }
+	who := dhcp.Client{MAC: boardMAC, Stage: dhcp.IPXE, Arch: dhcp.BIOS, Server: serverIP}
+	if _, ok := s.chooser.Offer(who); !ok {
+		t.Fatal("the board is offered nothing")
+	}
+	c, err := s.open(bootfiles.Asks{Client: boardIP, Server: serverIP}, bootfiles.Script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := make(chan error)
-	go func() {
-		c, err := limited.Accept()
-		if err == nil {
-			err = c.Close()
-		}
-		second <- err
-	}()
-	select {
-	case err := <-second:
-		t.Fatalf("a second connection is taken beside the first: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	_, _ = first.Close(), first.Close() // the second close gives no place
-	if err := <-second; err != nil {
-		t.Error(err)
-	}
-	if err := limited.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := limited.Accept(); err == nil {
-		t.Error("Accept() after Close() has a connection")
+	defer c.Close()
+	text := make([]byte, c.Size())
+	_, _ = c.ReadAt(text, 0)
+	if !strings.Contains(string(text), "x86_64-uefi/kernel") {
+		t.Errorf("the script is\n%s; want one that loads the kernel of a PC", text)
 	}
 }
 

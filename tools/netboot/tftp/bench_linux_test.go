@@ -91,7 +91,7 @@ func benchChild(dir string) error {
 	if err != nil {
 		return err
 	}
-	s, err := New(Options{Open: d.Open, MTU: 1500})
+	s, err := New(Options{Open: d.Open, MTU: 1500, MaxPerClient: 64})
 	if err != nil {
 		return err
 	}

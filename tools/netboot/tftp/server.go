@@ -12,6 +12,7 @@ package tftp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,17 +39,26 @@ type Options struct {
 	// Clean. fs.ErrNotExist and fs.ErrPermission in an error's chain have their
 	// code in TFTP. The context ends with the server.
 	Open func(ctx context.Context, c Client, name string) (Content, error)
+	// Interface is the one that is served; empty for all.
+	Interface string
 	// MTU is the largest packet of the link in bytes; 0 takes that of the
 	// interface that the request came by.
 	MTU int
 	// MaxSessions is how many transfers run at a time; 64. One more is answered
 	// with an error, and firmware tries again.
 	MaxSessions int
+	// MaxPerClient is how many of them one address may have; 8. Firmware has one,
+	// or two while the end of the first is lost.
+	MaxPerClient int
 	// Timeout is how long the server waits for an ACK before it sends again,
 	// unless the client asked for another; 1 s.
 	Timeout time.Duration
 	// Retries is how often it sends again before it gives up; 5.
 	Retries int
+	// Pace is how long a client may take for 64 KiB, or for what is left of a file;
+	// 1 min. Without a bound a client could hold its session for ever by small
+	// blocks and late ACKs.
+	Pace time.Duration
 	// OnEvent is told each step, in the order of each transfer, from several
 	// goroutines. It must not block.
 	OnEvent func(Event)
@@ -67,22 +77,22 @@ func New(o Options) (*Server, error) {
 	if o.Open == nil {
 		return nil, errors.New("make a TFTP server: Options.Open is missing")
 	}
-	if o.MTU < 0 || o.MaxSessions < 0 || o.Timeout < 0 || o.Retries < 0 {
-		return nil, errors.New("make a TFTP server: MTU, MaxSessions, Timeout and Retries must not be negative")
+	if o.MTU < 0 || o.MaxSessions < 0 || o.MaxPerClient < 0 || o.Timeout < 0 || o.Retries < 0 || o.Pace < 0 {
+		return nil, errors.New("make a TFTP server: MTU, MaxSessions, MaxPerClient, Timeout, Retries and Pace must not be negative")
 	}
-	if o.MaxSessions == 0 {
-		o.MaxSessions = 64
-	}
-	if o.Timeout == 0 {
-		o.Timeout = time.Second
-	}
-	if o.Retries == 0 {
-		o.Retries = 5
-	}
+	o.defaults()
+	return &Server{o: o, sessions: map[netip.AddrPort]*session{}}, nil
+}
+
+func (o *Options) defaults() {
+	o.MaxSessions = cmp.Or(o.MaxSessions, 64)
+	o.MaxPerClient = cmp.Or(o.MaxPerClient, 8)
+	o.Timeout = cmp.Or(o.Timeout, time.Second)
+	o.Retries = cmp.Or(o.Retries, 5)
+	o.Pace = cmp.Or(o.Pace, time.Minute)
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
 	}
-	return &Server{o: o, sessions: map[netip.AddrPort]*session{}}, nil
 }
 
 // arrival is a request and what is known of its way.
@@ -90,6 +100,7 @@ type arrival struct {
 	data   []byte
 	client Client
 	mtu    int
+	other  bool // it came by an interface that is not served
 }
 
 // Serve answers the requests on conn until the context ends, which is no error,
@@ -147,8 +158,9 @@ func (s *Server) reader(conn net.PacketConn) func([]byte) (arrival, error) {
 		}
 		if cm != nil {
 			a.client.LocalIP, _ = netip.AddrFromSlice(cm.Dst.To4())
-			if ifi, err := net.InterfaceByIndex(cm.IfIndex); err == nil && s.o.MTU == 0 {
-				a.mtu = ifi.MTU
+			if ifi, err := net.InterfaceByIndex(cm.IfIndex); err == nil {
+				a.mtu = cmp.Or(s.o.MTU, ifi.MTU)
+				a.other = s.o.Interface != "" && ifi.Name != s.o.Interface
 			}
 		}
 		return a, err
@@ -161,7 +173,7 @@ func unmap(a netip.AddrPort) netip.AddrPort {
 
 // handle starts a transfer, or says why there is none.
 func (s *Server) handle(ctx context.Context, conn net.PacketConn, a arrival) {
-	if !a.client.Addr.IsValid() || isBroadcast(a.client.LocalIP) {
+	if a.other || !a.client.Addr.IsValid() || isBroadcast(a.client.LocalIP) {
 		return // RFC 1123, 4.2.3.5: requests to a broadcast address get no answer
 	}
 	req, err := parseRequest(a.data)
@@ -187,14 +199,17 @@ func (s *Server) handle(ctx context.Context, conn net.PacketConn, a arrival) {
 		s.later(ctx, conn, a, old)
 		return
 	}
-	full := !again && len(s.sessions) >= s.o.MaxSessions
-	if !full {
+	full := s.full(a.client.Addr)
+	if again {
+		full = nil
+	}
+	if full == nil {
 		s.sessions[a.client.Addr] = c
 		s.wg.Add(1)
 	}
 	s.mu.Unlock()
-	if full {
-		refuse(codeUndefined, fmt.Errorf("%d transfers are running, which is the limit: try again later", s.o.MaxSessions))
+	if full != nil {
+		refuse(codeUndefined, full)
 		return
 	}
 	if again {
@@ -210,6 +225,24 @@ func (s *Server) handle(ctx context.Context, conn net.PacketConn, a arrival) {
 		s.mu.Unlock()
 		close(c.done)
 	}()
+}
+
+// full returns why a client gets no further transfer now, nil if it does. The caller
+// holds mu.
+func (s *Server) full(client netip.AddrPort) error {
+	if len(s.sessions) >= s.o.MaxSessions {
+		return fmt.Errorf("%d transfers are running, which is the limit: try again later", s.o.MaxSessions)
+	}
+	own := 0
+	for other := range s.sessions {
+		if other.Addr() == client.Addr() {
+			own++
+		}
+	}
+	if own >= s.o.MaxPerClient {
+		return fmt.Errorf("%d transfers to this address are running, which is the limit for one: try again later", own)
+	}
+	return nil
 }
 
 // later handles what looks like a session's request once more, if that session

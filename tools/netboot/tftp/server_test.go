@@ -183,7 +183,8 @@ func TestLoss(t *testing.T) {
 	data := pattern(200*512 + 7)
 	f := newFiles(t, map[string]Content{"file": Bytes(data)})
 	o := f.options()
-	o.Timeout = 20 * time.Millisecond
+	// Most retries are for a client that a busy machine leaves waiting.
+	o.Timeout, o.Retries = 20*time.Millisecond, 100
 	at := serve(t, o)
 	for _, opts := range [][]string{nil, {"windowsize", "8"}, {"windowsize", "64", "blksize", "100"}} {
 		cl := newClient(t, at)

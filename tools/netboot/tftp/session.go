@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"machined/tools/netboot/iface"
 )
 
 // session is one request from its arrival to its end.
@@ -82,11 +84,20 @@ func (c *session) run(ctx context.Context) {
 // connected: the kernel drops what others send to it, and tells when the
 // client's port is closed.
 func (c *session) dial() (*net.UDPConn, error) {
-	var local *net.UDPAddr
-	if ip := c.from.client.LocalIP; ip.IsValid() {
-		local = &net.UDPAddr{IP: ip.AsSlice()}
+	var d net.Dialer
+	if name := c.server.o.Interface; name != "" {
+		// Else a sender's address that is made up would have this machine send a file
+		// into another of its networks.
+		d.Control = iface.Control(name)
 	}
-	return net.DialUDP("udp", local, net.UDPAddrFromAddrPort(c.from.client.Addr))
+	if ip := c.from.client.LocalIP; ip.IsValid() {
+		d.LocalAddr = &net.UDPAddr{IP: ip.AsSlice()}
+	}
+	conn, err := d.Dial("udp", c.from.client.Addr.String())
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.UDPConn), nil
 }
 
 // refuse answers a request whose file could not be opened. The client gets no

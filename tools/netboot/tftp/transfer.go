@@ -19,6 +19,9 @@ type transfer struct {
 	terms   terms
 	timeout time.Duration
 	retries int
+	pace    time.Duration // for minPace bytes
+	paced   time.Time     // when that was last looked at
+	pacedAt int64         // bytes that were confirmed then
 
 	total int64 // bytes
 	last  int64 // number of the last block, which is shorter than the others
@@ -38,10 +41,13 @@ type transfer struct {
 // readAhead is how much is read of the content at a time, in bytes.
 const readAhead = 128 << 10
 
+// minPace is how much a client has to confirm in Options.Pace, in bytes.
+const minPace = 64 << 10
+
 func newTransfer(conn *net.UDPConn, content Content, t terms, o Options) *transfer {
 	total := content.Size()
-	r := &transfer{conn: conn, content: content, terms: t, timeout: o.Timeout, retries: o.Retries,
-		total: total, last: total/int64(t.blockSize) + 1, told: time.Now(),
+	r := &transfer{conn: conn, content: content, terms: t, timeout: o.Timeout, retries: o.Retries, pace: o.Pace,
+		total: total, last: total/int64(t.blockSize) + 1, told: time.Now(), paced: time.Now(),
 		packet: make([]byte, headerSize+t.blockSize), answers: make([]byte, maxRequest)}
 	if t.timeout > 0 {
 		r.timeout = t.timeout
@@ -62,7 +68,10 @@ func (s *stopped) Error() string {
 	return fmt.Sprintf("the client ended it with error %d %q", s.code, s.message)
 }
 
-var errSilent = errors.New("the client does not answer")
+var (
+	errSilent = errors.New("the client does not answer")
+	errSlow   = errors.New("the client takes too little at a time")
+)
 
 // looked tells whether an early end is one of the ways in which firmware looks at
 // a file without reading it.
@@ -177,6 +186,11 @@ func (t *transfer) exchange(ctx context.Context, send func() error, judge func(u
 // of the time of a transfer; within an eighth of it, the one before serves too.
 func (t *transfer) arm(ctx context.Context) error {
 	now := time.Now()
+	if now.Sub(t.paced) >= t.pace {
+		if err := t.keepsPace(now); err != nil {
+			return err
+		}
+	}
 	if now.Sub(t.armed) < t.timeout/8 {
 		return nil
 	}
@@ -185,6 +199,17 @@ func (t *transfer) arm(ctx context.Context) error {
 		return err
 	}
 	return ctx.Err() // the cancellation's own deadline may just have been undone
+}
+
+// keepsPace returns an error for a client that has confirmed less since the last look
+// than it has to.
+func (t *transfer) keepsPace(now time.Time) error {
+	done := t.bytes() - t.pacedAt
+	if want := min(minPace, t.total-t.pacedAt); done < want || t.pacedAt == t.total {
+		return fmt.Errorf("%d bytes in %v, and %d are the least: %w; check the cable", done, now.Sub(t.paced).Round(time.Second), want, errSlow)
+	}
+	t.paced, t.pacedAt = now, t.bytes()
+	return nil
 }
 
 // blocks sends the blocks from first to last.

@@ -1,8 +1,7 @@
 //go:build !linux
 
-package dhcp
+package iface
 
 import "syscall"
 
-// bindTo does nothing: each packet's interface is looked at in its place.
 func bindTo(syscall.RawConn, string) error { return nil }
