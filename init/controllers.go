@@ -38,7 +38,7 @@ func (n *node) startControllers() error {
 		Pods: assembly.Pods{
 			LogDir: n.at(podLogDir), Prepare: n.preparePod, Check: checkPod, Bundles: n.bundles, Marker: n.at(importedMarker),
 		},
-		MayProvision: n.mayProvision, OnState: n.onState, Floor: builtAt().UnixNano(), Seed: n.seed,
+		MayProvision: n.mayProvision, OnState: n.onState, Floor: n.built, Seed: n.seed,
 	}
 	for _, c := range append(parts.Controllers(), memory{}) {
 		if err := n.reconciler.loop.Add(c); err != nil {

@@ -15,26 +15,58 @@ import (
 // buildTime is the Unix time of the sources, in seconds; the build sets it.
 var buildTime = "0"
 
-// floorClock steps a clock that stands before floor to it. A board without a
-// clock wakes up in 1970, where no certificate is valid yet.
-func floorClock(clock hal.Clock, floor time.Time) (stepped bool, err error) {
-	if clock.Now() >= floor.UnixNano() {
+// floorClock steps a clock that stands before floor to it, and one that stands at
+// ceiling, a Unix time in nanoseconds, or beyond. A board without a clock wakes up
+// in 1970, where no certificate is valid yet; one with a clock that has lost its
+// battery may wake up where none is any more.
+func floorClock(clock hal.Clock, floor time.Time, ceiling int64) (stepped bool, err error) {
+	if now := clock.Now(); now >= floor.UnixNano() && now < ceiling {
 		return false, nil
 	}
 	if err := clock.Set(floor.UnixNano()); err != nil {
-		return false, fmt.Errorf("raise the clock to its floor: %w", err)
+		return false, fmt.Errorf("set the clock to its floor: %w", err)
 	}
 	return true, nil
 }
 
-// builtAt returns the time of the sources that this program was built from.
-func builtAt() time.Time {
+// builtAt returns the Unix time of the sources that this program was built from,
+// in nanoseconds, 0 for unknown.
+func builtAt() int64 {
 	seconds, err := strconv.ParseInt(buildTime, 10, 64)
 	if err != nil {
-		return time.Unix(0, 0)
+		return 0
 	}
-	return time.Unix(seconds, 0)
+	return seconds * int64(time.Second)
 }
+
+// ceiling is the Unix time in nanoseconds from which on no time is believed.
+func (n *node) ceiling() int64 { return timesync.Ceiling(n.built) }
+
+// raiseClock keeps the clock from standing before floor. What a server has said
+// is better than any floor, which may come from a clock that was wrong.
+func (n *node) raiseClock(floor time.Time) error {
+	if n.syncs() > 0 {
+		return nil
+	}
+	if !floor.Before(time.Unix(0, n.ceiling())) {
+		if n.refused.Equal(floor) {
+			return nil // it was said
+		}
+		n.refused = floor
+		return fmt.Errorf("raise the clock to %s: that is more than %s after this program was built; it is passed over", rfc3339(floor), timesync.LifeText)
+	}
+	was := time.Unix(0, n.clock.Now())
+	stepped, err := floorClock(n.clock, floor, n.ceiling())
+	switch {
+	case stepped && was.Before(floor):
+		n.log.Printf("clock", "The clock stood before %s and was set to it.", rfc3339(floor))
+	case stepped:
+		n.log.Printf("clock", "The clock stood at %s, more than %s after this program was built, and was set to %s.", rfc3339(was), timesync.LifeText, rfc3339(floor))
+	}
+	return err
+}
+
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // clockFile holds the time that STATE has seen last.
 const clockFile = stateDir + "/" + assembly.ClockName
@@ -84,7 +116,12 @@ func (n *node) keepClock() {
 	if !n.state.ready || n.syncs() == 0 {
 		return
 	}
-	if err := n.files.Replace(n.at(clockFile), []byte(timesync.FormatTime(n.clock.Now())), false); err != nil {
+	now := n.clock.Now()
+	if now >= n.ceiling() {
+		n.log.Printf("clock", "%s is not kept: it is more than %s after this program was built.", rfc3339(time.Unix(0, now)), timesync.LifeText)
+		return
+	}
+	if err := n.files.Replace(n.at(clockFile), []byte(timesync.FormatTime(now)), false); err != nil {
 		n.log.Printf("clock", "%v.", err)
 	}
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"machined/api/pki"
 	"machined/reconcile"
 	"machined/reconcile/resource"
+	"machined/reconcile/timesync"
 )
 
 func TestKeptClock(t *testing.T) {
@@ -18,9 +20,12 @@ func TestKeptClock(t *testing.T) {
 	}{
 		{"later", "1767229200\n", 3600, false}, {"earlier", "1767222000\n", 0, false}, {"none", "", 0, false},
 		{"nonsense", "yesterday\n", 0, true}, {"far away", "99999999999\n", 0, true},
+		{"the last that is believed", "2397859200\n", 20*365*86400 - 86400, false},
+		{"past all belief", "2397945600\n", 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
+			r.built = y2026 * 1e9
 			if c.kept != "" {
 				write(t, r.at(clockFile), c.kept)
 			}
@@ -31,6 +36,48 @@ func TestKeptClock(t *testing.T) {
 				t.Errorf("the clock stands %d s after the start of 2026; want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// TestAbsurdClock tells of a board whose clock had lost its battery and woke up in
+// 2099, and of one that an absurd word of a server had put there for good, by the
+// time that it kept: no client certificate was valid on them.
+func TestAbsurdClock(t *testing.T) {
+	r := newRig(t)
+	r.built = y2026 * 1e9
+	absurd := time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+	mustDo(t, r.clock.Set(absurd.UnixNano()))
+	mustDo(t, r.raiseClock(time.Unix(0, r.built)))
+	if got := r.clock.Now(); got != r.built {
+		t.Errorf("the clock is at %s; want the build's time", time.Unix(0, got).UTC())
+	}
+	if !r.screen.shows(r.log, "The clock stood at 2099-01-01T00:00:00Z, more than 20 years after this program was built, and was set to 2026-01-01T00:00:00Z.") {
+		t.Error("the console does not say that the clock was set")
+	}
+	write(t, r.at(clockFile), timesync.FormatTime(absurd.UnixNano()))
+	err := r.raiseToKept()
+	if err == nil || !strings.Contains(err.Error(), "raise the clock to 2099-01-01T00:00:00Z: that is more than 20 years after this program was built") {
+		t.Errorf("raiseToKept() = %v; want the time refused", err)
+	}
+	if err := r.raiseToKept(); err != nil {
+		t.Errorf("raiseToKept() again = %v; want it said once", err)
+	}
+	if got := r.clock.Now(); got != r.built {
+		t.Errorf("the clock is at %s; want it left where it was", time.Unix(0, got).UTC())
+	}
+	// A time before it that is kept is still of use.
+	write(t, r.at(clockFile), "1767229200\n")
+	mustDo(t, r.raiseToKept())
+	if got := r.clock.Now()/1e9 - y2026; got != 3600 {
+		t.Errorf("the clock stands %d s after the start of 2026; want 3600", got)
+	}
+	// Somebody on the node sets the clock before it goes down.
+	r.state.ready = true
+	r.synced(t, 1)
+	mustDo(t, r.clock.Set(absurd.UnixNano()))
+	r.keepClock()
+	if got, err := os.ReadFile(r.at(clockFile)); err != nil || string(got) != "1767229200\n" {
+		t.Errorf("STATE keeps %q, %v; want what it had", got, err)
 	}
 }
 

@@ -19,7 +19,7 @@ func (n *node) unhealthy(now int64) string {
 	case n.systemStatus != nil:
 		return "the slot's system cannot be used: " + n.systemStatus.Message
 	case n.server == nil || !n.apiStatus.Healthy:
-		return "the API is not up"
+		return "the API is not up: " + n.apiStatus.Message
 	case n.servicesBy != 0:
 		return "the services have not started yet"
 	}

@@ -298,10 +298,10 @@ func TestClockFloor(t *testing.T) {
 		t.Errorf("the clock is at %s; want %s, when the certificate was made", time.Unix(0, r.clock.Now()).UTC(), now.UTC())
 	}
 	r.clock.Fail("Set", 1, errors.New("no clock"))
-	if stepped, err := floorClock(r.clock, now.Add(time.Hour)); stepped || err == nil {
+	if stepped, err := floorClock(r.clock, now.Add(time.Hour), r.ceiling()); stepped || err == nil {
 		t.Errorf("floorClock on a clock that refuses = %v, %v; want an error", stepped, err)
 	}
-	if stepped, err := floorClock(r.clock, now); stepped || err != nil {
+	if stepped, err := floorClock(r.clock, now, r.ceiling()); stepped || err != nil {
 		t.Errorf("floorClock with the clock at its floor = %v, %v; want nothing done", stepped, err)
 	}
 }

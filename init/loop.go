@@ -55,6 +55,7 @@ func (n *node) pass() time.Duration {
 	n.followClock()
 	n.releaseServices(now)
 	wait = min(wait, time.Duration(n.supervisor.Step(now)-now))
+	wait = min(wait, time.Duration(n.followAPI(now)-now))
 	n.publishServices()
 	wait = min(wait, time.Duration(n.followUpgrades(now)-now))
 	wait = min(wait, time.Duration(n.followNetboot(now)-now))

@@ -46,7 +46,10 @@ type node struct {
 	// servicesBy is when services start without STATE, 0 when they have started
 	// or never will.
 	servicesBy int64
-	clockSets  uint64 // SyncCount that was followed last
+	// built is the Unix time of the sources in nanoseconds, 0 for unknown.
+	built     int64
+	refused   time.Time // what the clock was not raised to last
+	clockSets uint64    // SyncCount that was followed last
 	// renewTrouble is why the certificate could not be renewed then.
 	renewTrouble string
 	panics       map[string]bool // controllers that have panicked
@@ -69,6 +72,7 @@ type node struct {
 	identity     *identity
 	server       *api.Server
 	listener     net.Listener
+	serving      serving
 	apiStatus    resource.ServiceStatus
 	// systemStatus is set when the slot's system cannot be used.
 	systemStatus *resource.ServiceStatus
@@ -105,6 +109,8 @@ type drivers struct {
 	provisioner hal.Provisioner
 	ntp         hal.NTP
 	bootFiles   hal.BootFiles // nil for none
+	// listenAPI opens a socket for the API.
+	listenAPI func() (net.Listener, error)
 	// watchers run beside the loop, and call changed when a driver has news.
 	watchers []watcher
 }
@@ -268,7 +274,7 @@ func newNode(log *console.Log, h handover) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{log: log, boot: h, kicks: make(chan struct{}, 1), rings: logring.NewSet(logring.DefaultTotal)}
+	n := &node{log: log, boot: h, built: builtAt(), kicks: make(chan struct{}, 1), rings: logring.NewSet(logring.DefaultTotal)}
 	own := n.rings.Ring(machinedLog, 0)
 	log.Follow(func(component, sentence string) {
 		own.Append(time.Now().UnixNano(), logring.Stdout, []byte(component+": "+sentence))
@@ -280,7 +286,7 @@ func newNode(log *console.Log, h handover) (*node, error) {
 		disks: disks, links: links, processes: linux.NewProcesses(linux.NewReaper(), cgroupDir),
 		cgroups: linux.Cgroups{Root: cgroupDir},
 		dhcp:    linux.NewDHCP(n.kick), ntp: linux.NTP{Resolver: resolvConf}, files: &linux.Files{}, jobs: linux.NewJobs(n.kick),
-		blocks: blocks, provisioner: volume.NewProvisioner(disks, templateDir),
+		blocks: blocks, listenAPI: listenAPI, provisioner: volume.NewProvisioner(disks, templateDir),
 		watchers: []watcher{{name: "network", run: links.Watch}, {name: "disks", late: true, run: func(changed func()) error {
 			blocks.Run(context.Background(), changed, func(err error) { log.Printf("disks", "%v.", err) })
 			return nil

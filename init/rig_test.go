@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,7 +81,8 @@ func newRig(t *testing.T) *rig {
 		drivers: drivers{
 			clock: r.clock, host: r.host, mounts: r.mounts, power: r.power, processes: r.processes,
 			disks: r.disks, links: r.links, dhcp: fake.NewDHCP(clock), ntp: fake.NewNTP(clock, y2026*1e9), files: &linux.Files{},
-			blocks: r.blocks, provisioner: &fake.Provisioner{Blocks: r.blocks},
+			listenAPI: func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") },
+			blocks:    r.blocks, provisioner: &fake.Provisioner{Blocks: r.blocks},
 		},
 	}
 	r.jobs = promptJobs{fake.NewJobs(clock)}

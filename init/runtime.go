@@ -26,7 +26,8 @@ import (
 
 const (
 	// runtimePatience is how long containerd may run without answering before it
-	// is started again. A slow card needs half of that for its first start.
+	// is started again. A slow card needs half of that for its first start; one that
+	// needs more gets it at the next, see supervise.Service.
 	runtimePatience = 60 * time.Second
 	// podsPatience bounds the end of all pods when the node goes down.
 	podsPatience = 40 * time.Second

@@ -4,16 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
-	"machined/api"
 	"machined/hal"
 	"machined/init/config"
 	"machined/init/sequence"
-	"machined/init/supervise"
 	"machined/reconcile/network"
 	"machined/reconcile/resource"
 )
@@ -60,7 +57,7 @@ func (n *node) bootTasks() []sequence.Task {
 // apiTasks are the steps that the API stands on.
 func (n *node) apiTasks() []sequence.Task {
 	return []sequence.Task{
-		{Name: "clock", Optional: true, Run: func() error { return n.raiseClock(builtAt()) }},
+		{Name: "clock", Optional: true, Run: func() error { return n.raiseClock(time.Unix(0, n.built)) }},
 		{Name: "state", Optional: true, Run: n.mountState},
 		{Name: "kept clock", Optional: true, Run: n.raiseToKept},
 		{Name: "config", Run: n.loadConfig},
@@ -143,19 +140,6 @@ func (n *node) mountCgroups() error {
 	})
 }
 
-// raiseClock keeps the clock from standing before floor. What a server has said
-// is better than any floor, which may come from a clock that was wrong.
-func (n *node) raiseClock(floor time.Time) error {
-	if n.syncs() > 0 {
-		return nil
-	}
-	stepped, err := floorClock(n.clock, floor)
-	if stepped {
-		n.log.Printf("clock", "The clock stood before %s and was set to it.", floor.UTC().Format(time.RFC3339))
-	}
-	return err
-}
-
 // loadConfig reads the first valid config and reports the ones passed over.
 func (n *node) loadConfig() error {
 	var sources []config.Source
@@ -229,55 +213,4 @@ func (n *node) setSysctls() error {
 		}
 	}
 	return nil
-}
-
-// startAPI listens before the network is up: the address is any, so whatever
-// link comes first is served.
-func (n *node) startAPI() error {
-	n.apiStatus = resource.ServiceStatus{ServiceID: "api", State: supervise.Failed.String()}
-	if n.identity == nil && (n.boot.Resident || !n.state.settled) {
-		n.apiStatus.State, n.apiStatus.Message = supervise.Waiting.String(), "the identity is made with STATE"
-		return nil
-	}
-	if n.identity == nil && n.boot.Netbooted {
-		n.apiStatus.State, n.apiStatus.Message = supervise.Waiting.String(), "the identity comes from the netboot server"
-		return nil
-	}
-	if n.identity == nil {
-		n.apiStatus.Message = "no identity; see the console"
-		return errors.New("the API stays off: the node has no identity")
-	}
-	if err := n.listen(); err != nil {
-		n.apiStatus.Message = err.Error()
-		return fmt.Errorf("start the API: %w", err)
-	}
-	server, l := api.NewServer(n.served(), n.identity.settings(), func(what string) { n.log.Printf("api", "%s", what) }), n.listener
-	n.server = server
-	n.apiStatus.State, n.apiStatus.Healthy = supervise.Running.String(), true
-	n.apiStatus.Message = fmt.Sprintf("listening on port %d", api.Port)
-	n.publishServices() // the first call sees itself served
-	n.spawn("api", func() {
-		if err := server.Serve(l); err != nil {
-			n.log.Printf("api", "%v.", err)
-		}
-	})
-	if n.boot.ListenerFD < 0 {
-		n.log.Printf("api", "Listening on port %d as %s.", api.Port, n.hostname())
-	}
-	return nil
-}
-
-// listen takes over the socket of the resident start, so that no client is
-// refused meanwhile, or opens one.
-func (n *node) listen() error {
-	if n.boot.ListenerFD < 0 {
-		l, err := net.Listen("tcp", fmt.Sprintf(":%d", api.Port))
-		n.listener = l
-		return err
-	}
-	f := os.NewFile(uintptr(n.boot.ListenerFD), "api")
-	defer f.Close()
-	l, err := net.FileListener(f)
-	n.listener = l
-	return err
 }

@@ -86,6 +86,7 @@ func (n *node) succeed(p *preloaded) error {
 	}
 	if n.server != nil {
 		n.server.Stop(successionGrace)
+		n.server = nil
 	}
 	n.clearCard() // what the last calls have led to is done, not forgotten
 	if !n.closeRequests() {
@@ -121,7 +122,7 @@ func (n *node) stayResident(why error) error {
 	n.mu.Lock()
 	n.succeeding = false
 	n.mu.Unlock()
-	if n.server != nil && n.boot.ListenerFD < 0 {
+	if n.server != nil {
 		return nil // it was not stopped
 	}
 	return sequence.Run(n.apiTasks(), n.taskFailed)

@@ -39,17 +39,23 @@ func (n NTP) Query(server string) (hal.TimeSample, error) {
 		Dialer: func(_, remote string) (net.Conn, error) { return dialer.Dial("udp", remote) },
 	})
 	if err != nil {
-		return hal.TimeSample{}, fmt.Errorf("ask %s for the time: %w", server, plain(err))
+		return hal.TimeSample{}, fmt.Errorf("ask %s for the time: %w", server, n.plain(err))
 	}
 	return sampleOf(r), nil
 }
 
+// errNoNameserver is what a node meets on a network of IPv6 alone: the name servers
+// of router advertisements are not read.
+const errNoNameserver hal.Error = "there is no name server; set machine.network.nameservers"
+
 // plain takes the ports of our own side out of an error, which differ from try
 // to try and tell nobody anything.
-func plain(err error) error {
+func (n NTP) plain(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
+	case errors.As(err, &dns) && n.nobodyToAsk():
+		return errNoNameserver
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return errors.New("there is no such host")
 	case errors.As(err, &dns):
@@ -58,6 +64,12 @@ func plain(err error) error {
 		return op.Err
 	}
 	return err
+}
+
+// nobodyToAsk reports whether the resolver's file is there and names no server.
+func (n NTP) nobodyToAsk() bool {
+	text, err := os.ReadFile(n.Resolver)
+	return err == nil && len(nameservers(string(text))) == 0
 }
 
 // fileResolver asks the name servers of a file in turn. Go asks for one of its

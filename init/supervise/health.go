@@ -13,6 +13,9 @@ type health struct {
 	illSince            int64
 	failures            int // in a row
 	pause               int64
+	// tooSlow counts the starts in a row that were given up before the service was
+	// healthy.
+	tooSlow int
 
 	asking   hal.Job // the probe under way
 	stale    bool    // it asks a process that has ended
@@ -45,15 +48,35 @@ func (u *unit) watch(now int64) int64 {
 		next = u.probe(now)
 	}
 	if !u.healthy && u.RestartUnhealthyAfter > 0 {
-		at := u.illSince + u.RestartUnhealthyAfter
+		patience := u.patience()
+		at := u.illSince + patience
 		if now >= at {
-			u.recycle = fmt.Sprintf("was not healthy for %d s", u.RestartUnhealthyAfter/second)
+			u.recycle = fmt.Sprintf("was not healthy for %d s", patience/second)
+			if !u.wasHealthy {
+				u.tooSlow++
+			}
 			return now
 		}
 		next = min(next, at)
 	}
 	u.tellTrouble(now)
 	return next
+}
+
+// patienceMax is the longest wait for a service that has never been healthy, unless
+// its own is longer.
+const patienceMax = 600 * second
+
+// patience is how long the service may be unhealthy. One that has been healthy and
+// hangs gets no more than its own; to one that is slow to come up, as after a power
+// cut on a worn card, each start in a row leaves twice the time of the one before:
+// it would never be up otherwise.
+func (u *unit) patience() int64 {
+	if u.wasHealthy {
+		return u.RestartUnhealthyAfter
+	}
+	const doublings = 16 // of a second, more than patienceMax
+	return max(u.RestartUnhealthyAfter, min(u.RestartUnhealthyAfter<<min(u.tooSlow, doublings), patienceMax))
 }
 
 // judge takes a word on the health.
@@ -69,7 +92,9 @@ func (u *unit) judge(now int64, healthy bool, why string) {
 		u.illSince = now
 	}
 	u.healthy, u.ill = healthy, why
-	u.wasHealthy = u.wasHealthy || healthy
+	if healthy {
+		u.wasHealthy, u.tooSlow = true, 0
+	}
 	u.say(now, u.runningMessage())
 }
 

@@ -96,15 +96,64 @@ func TestUnhealthyIsRestarted(t *testing.T) {
 			t.Errorf("restarted %d times before its time", starts)
 		}
 		r.run(35 * second)
-		s, want := r.status("containerd"), 2 // at 30 s and at 61 s
-		if before {
-			want = 1 // at 50 s
-		}
-		if s.Restarts != want || s.InRow != want || !strings.HasPrefix(s.Message, "running, but not healthy yet: the socket") {
-			t.Errorf("healthy before %v: %+v; want it restarted %d times", before, s, want)
+		// At 30 s, or at 50 s when it was healthy until 20 s.
+		s := r.status("containerd")
+		if s.Restarts != 1 || s.InRow != 1 || !strings.HasPrefix(s.Message, "running, but not healthy yet: the socket") {
+			t.Errorf("healthy before %v: %+v; want it restarted once", before, s)
 		}
 		if len(r.find("app").Signals) != 0 {
 			t.Error("app was signalled")
+		}
+	}
+}
+
+// TestSlowStart tells of a containerd that needed 100 s of a slow card to be ready,
+// and was started again after 60 s, for ever.
+func TestSlowStart(t *testing.T) {
+	var r *rig
+	needs, hangs := 100*second, false
+	r = newRig(t, Service{ID: "containerd", External: func() (bool, string) {
+		up := r.s.units[0].started
+		return !hangs && r.clock.SinceBoot() >= up+needs, "it is not ready"
+	}, RestartUnhealthyAfter: 60 * second, StopGrace: second})
+	runs := func(until int64) {
+		t.Helper()
+		for r.clock.SinceBoot() < until {
+			r.run(second) // what is external has no event of its own
+		}
+	}
+	runs(200 * second)
+	if s := r.status("containerd"); !s.Healthy || s.Restarts != 1 {
+		t.Fatalf("at 200 s it is %+v; want it healthy, since its second start", s)
+	}
+	// One that was ready and hangs gets its own patience, and the next start, too.
+	hangs = true
+	runs(200*second + 63*second)
+	s := r.status("containerd")
+	if s.Restarts != 2 {
+		t.Errorf("63 s after it has hung it was restarted %d times; want twice", s.Restarts)
+	}
+	runs(200*second + 63*second + 62*second)
+	if s = r.status("containerd"); s.Restarts != 3 {
+		t.Errorf("62 s later it was restarted %d times; want 3 times, as the count began anew", s.Restarts)
+	}
+}
+
+// TestPatience: that for a service which never comes up grows up to a bound, and is
+// its own at least.
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		own     int64 // in seconds
+		tooSlow int
+		healthy bool
+		want    int64
+	}{
+		{60, 0, false, 60}, {60, 1, false, 120}, {60, 3, false, 480}, {60, 4, false, 600}, {60, 1 << 30, false, 600},
+		{1, 1 << 30, false, 600}, {900, 5, false, 900}, {60, 3, true, 60},
+	} {
+		u := &unit{Service: Service{RestartUnhealthyAfter: c.own * second}, health: health{tooSlow: c.tooSlow, wasHealthy: c.healthy}}
+		if got := u.patience(); got != c.want*second {
+			t.Errorf("own %d s, %d starts too slow, healthy before %v: patience %d s; want %d s", c.own, c.tooSlow, c.healthy, got/second, c.want)
 		}
 	}
 }

@@ -98,7 +98,8 @@ type Service struct {
 	// not. It is asked at each Step and must not block.
 	External func() (healthy bool, why string)
 	// RestartUnhealthyAfter is how long, in nanoseconds, the service may run
-	// without being healthy before it is started again; 0 means for ever.
+	// without being healthy before it is started again; 0 means for ever. For one
+	// that is never healthy it doubles with each start, to 10 minutes.
 	RestartUnhealthyAfter int64
 
 	// Prepare runs before each start; when it fails, it is tried again later.

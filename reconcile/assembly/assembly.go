@@ -65,7 +65,8 @@ type Node struct {
 	MayProvision func() (why string, later bool)
 	// OnState returns where a file of STATE is, "" while STATE is not there.
 	OnState func(name string) string
-	// Floor is the Unix time in nanoseconds before which no time is believed.
+	// Floor is the Unix time in nanoseconds before which no time is believed; see
+	// timesync.Ceiling for the one from which on none is.
 	Floor int64
 	// Seed spreads retries.
 	Seed uint64
@@ -115,7 +116,7 @@ func (n *Node) Controllers() []reconcile.Controller {
 			Settings: func() *timesync.Settings { return &n.Settings().Time },
 			Clock:    n.Clock, NTP: n.NTP, Jobs: n.Jobs, Floor: n.Floor, Seed: n.Seed,
 		},
-		&timesync.Keep{Clock: n.Clock, Files: n.Files, Jobs: n.Jobs, Path: func() string { return n.OnState(ClockName) }},
+		&timesync.Keep{Clock: n.Clock, Files: n.Files, Jobs: n.Jobs, Path: func() string { return n.OnState(ClockName) }, Floor: n.Floor},
 	}
 	if n.CRI != nil {
 		controllers = append(controllers, n.containers()...)

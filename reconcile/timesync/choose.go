@@ -35,6 +35,8 @@ func judge(t hal.TimeSample, now, floor int64) string {
 		return "its time is too uncertain"
 	case now+t.Offset < floor:
 		return "its time is before this program was built"
+	case now+t.Offset >= Ceiling(floor):
+		return "its time is more than " + LifeText + " after this program was built"
 	}
 	return ""
 }
@@ -110,16 +112,27 @@ func (s *Sync) finish(now time.Duration) error {
 	return s.set(now, best)
 }
 
-// doubts reports whether an offset is one that a clock which has been right
-// cannot have, and that is told for the first time.
+// doubts reports whether an offset is one that the clock should not have, and
+// that is told for the first time.
 func (s *Sync) doubts(offset int64) bool {
-	if s.status.SyncCount == 0 || offset < doubtFrom && offset > -doubtFrom {
+	if !s.unlikely(offset) {
 		s.doubted = 0
 		return false
 	}
-	same := s.doubted != 0 && s.doubted-offset < stepFrom && offset-s.doubted < stepFrom
+	same := s.doubted != 0 && s.doubted-offset < agreeWithin && offset-s.doubted < agreeWithin
 	s.doubted = offset
 	return !same
+}
+
+// unlikely reports whether an offset is more than a clock that has been right can
+// have, or, before the first word of a server, more than the time for which a
+// board is off.
+func (s *Sync) unlikely(offset int64) bool {
+	if s.status.SyncCount > 0 {
+		return offset >= doubtFrom || offset <= -doubtFrom
+	}
+	now := s.Clock.Now()
+	return now+offset-max(now, s.Floor) > offAtMost
 }
 
 func (s *Sync) ban(server string, until, now time.Duration) {

@@ -22,6 +22,8 @@ type Keep struct {
 	Jobs  hal.Jobs
 	// Path returns the file, "" while there is no place for it.
 	Path func() string
+	// Floor is that of Sync.
+	Floor int64
 
 	job  hal.Job
 	next time.Duration
@@ -52,7 +54,12 @@ func (k *Keep) Reconcile(r *reconcile.Run) error {
 		return nil
 	}
 	k.next = r.Now + keepEvery
-	files, text := k.Files, FormatTime(k.Clock.Now())
+	now := k.Clock.Now()
+	if now >= Ceiling(k.Floor) {
+		r.WakeAt(k.next) // somebody has set the clock; the next round sets it right
+		return nil
+	}
+	files, text := k.Files, FormatTime(now)
 	k.job = k.Jobs.Start(func() error { return files.Replace(path, []byte(text), false) })
 	r.WakeAt(k.next)
 	return nil

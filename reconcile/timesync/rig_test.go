@@ -25,6 +25,7 @@ type rig struct {
 	ntp      *fake.NTP
 	jobs     *fake.Jobs
 	settings *Settings
+	sync     *Sync
 	// drift is what the clock gains in millionths of the time.
 	drift int64
 
@@ -44,8 +45,8 @@ func newRig(t *testing.T, off time.Duration) *rig {
 	if r.loop, err = reconcile.NewLoop(r.store, 1); err != nil {
 		t.Fatal(err)
 	}
-	sync := &Sync{Settings: func() *Settings { return r.settings }, Clock: r.clock, NTP: r.ntp, Jobs: r.jobs, Floor: built, Seed: 3}
-	if err := r.loop.Add(sync); err != nil {
+	r.sync = &Sync{Settings: func() *Settings { return r.settings }, Clock: r.clock, NTP: r.ntp, Jobs: r.jobs, Floor: built, Seed: 3}
+	if err := r.loop.Add(r.sync); err != nil {
 		t.Fatal(err)
 	}
 	r.by, err = r.store.Register("test", reconcile.Output{Kind: resource.MachineConfigKind},

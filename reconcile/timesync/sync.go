@@ -35,6 +35,13 @@ const (
 	// doubtFrom is the offset that a clock which has been right is not set by
 	// before a second round says the same (RFC 5905, PANICT).
 	doubtFrom = int64(1000 * time.Second)
+	// offAtMost is how far ahead of where the clock started the time may be without
+	// a second round that says the same: a board without a clock of its own starts
+	// where it was last, and months later is nothing strange.
+	offAtMost = int64(365 * 24 * time.Hour)
+	// agreeWithin is how far apart two rounds may be that say the same: each may be
+	// off by maxDistance.
+	agreeWithin = 2 * maxDistance
 
 	retryMin, retryMax = 2 * time.Second, 64 * time.Second
 	pollMin, pollMax   = 64 * time.Second, 2048 * time.Second
@@ -53,7 +60,7 @@ type Sync struct {
 	NTP      hal.NTP
 	Jobs     hal.Jobs
 	// Floor is the Unix time in nanoseconds before which no server is
-	// believed.
+	// believed, nor from Ceiling(Floor) on.
 	Floor int64
 	// Seed spreads the rounds of nodes that start together.
 	Seed uint64
@@ -64,7 +71,7 @@ type Sync struct {
 	poll    time.Duration
 	retries int
 	last    time.Duration // round that succeeded last
-	doubted int64         // offset beyond doubtFrom that the last round saw
+	doubted int64         // unlikely offset that the last round saw, 0 for none
 	bans    []ban
 	routes  uint64
 	began   time.Duration // of the last round
