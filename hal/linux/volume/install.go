@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 	"unicode/utf16"
 
 	"golang.org/x/sys/unix"
@@ -62,8 +63,20 @@ func (p *Provisioner) Install(i hal.Install) error {
 		err = errors.Join(err, p.disks.RemovePartition(i.Disk, e.Number))
 		return fmt.Errorf("%s: write the partition table: %w", doing, err)
 	}
+	reread(disk)
 	return nil
 }
+
+// reread has the kernel read the table, and tell those who watch the disk of it. One
+// of them may just be looking at the partition, which is then in use for a moment.
+// The kernel has the partition all the same.
+func reread(disk *opened) {
+	for end := time.Now().Add(rereadWait); errors.Is(disk.Reread(), unix.EBUSY) && time.Now().Before(end); {
+		time.Sleep(rereadWait / 20)
+	}
+}
+
+const rereadWait = 2 * time.Second
 
 // complete has the caller finish a partition that no table names yet.
 func (p *Provisioner) complete(i hal.Install, e Extent) error {
