@@ -67,7 +67,9 @@ func (a *askedTest) committed(version string) {
 // wentBack goes back from a version that was committed to the one before.
 func (a *askedTest) wentBack(from string) {
 	a.t.Helper()
+	before := a.waitAPI(a.t, "").GetBootId()
 	a.ctl(a.t, "rollback requested\n", "rollback")
+	a.waitAPI(a.t, before)
 	a.runs("A", a.v1)
 	a.settled(a.t)
 	a.becomes("UpgradeStatus", "upgrade", map[string]string{"phase": "RolledBack", "from_version": a.v1, "to_version": from, "message": "asked for by"})
