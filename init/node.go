@@ -196,15 +196,31 @@ func (n *node) askFor(r request) error {
 	if err := n.lock.Take(priority); err != nil {
 		return fmt.Errorf("%w: %w", api.ErrBusy, err)
 	}
+	err := n.want(r)
+	if err != nil {
+		n.lock.Release(priority)
+	}
+	return err
+}
+
+// want has the node end, for a caller that has the lock. Of two endings that were
+// granted the one of the higher priority happens, and a reset is part of either.
+func (n *node) want(r request) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.succeeding {
-		n.lock.Release(priority)
 		// It would be forgotten with this program.
 		return fmt.Errorf("%w: the node is handing over to the slot's program, try again in a moment", api.ErrBusy)
 	}
-	if n.wanted != nil && r.reset == resetNone {
-		r.reset = n.wanted.reset // it was granted
+	if w := n.wanted; w != nil {
+		reset := r.reset
+		if reset == resetNone {
+			reset = w.reset
+		}
+		if w.priority() > r.priority() {
+			r = *w
+		}
+		r.reset = reset
 	}
 	n.wanted = &r
 	n.kick()

@@ -47,7 +47,7 @@ func (n *node) Reset(by string, keep bool) error {
 	}
 	takeBack, err := n.noteReset(word)
 	if err == nil {
-		err = n.wantReset(request{end: restart, by: by, reason: upgrade.ByReset, detail: "asked by " + by, reset: mode})
+		err = n.want(request{end: restart, by: by, reason: upgrade.ByReset, detail: "asked by " + by, reset: mode})
 	}
 	if err != nil {
 		err = errors.Join(err, takeBack())
@@ -76,25 +76,6 @@ func (n *node) noteReset(word string) (takeBack func() error, err error) {
 		return takeBack, fmt.Errorf("note the reset in STATE, for a boot after a power cut: %w", err)
 	}
 	return takeBack, nil
-}
-
-// wantReset requests the ending of a reset that has the lock. An ending that has
-// overtaken it takes it along, as in askFor; one that is past that point leaves it
-// to the next boot, which finds the word in STATE.
-func (n *node) wantReset(r request) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.succeeding {
-		return fmt.Errorf("%w: the node is handing over to the slot's program, reset it again in a moment", api.ErrBusy)
-	}
-	if n.wanted != nil {
-		mode := r.reset
-		r = *n.wanted
-		r.reset = mode
-	}
-	n.wanted = &r
-	n.kick()
-	return nil
 }
 
 // finishReset asks for the rest of a reset that was cut.

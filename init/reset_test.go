@@ -213,3 +213,21 @@ func TestResetCutInEphemeral(t *testing.T) {
 		}
 	}
 }
+
+// TestWantsBoth: of two endings that were granted one after the other the weightier
+// happens, whichever is noted first, and a reset with it.
+func TestWantsBoth(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		r := newRig(t)
+		both := []request{{end: restart, by: "laptop", reset: resetButIdentity}, {end: powerOff, by: "power button"}}
+		if !first {
+			both[0], both[1] = both[1], both[0]
+		}
+		for _, one := range both {
+			mustDo(t, r.want(one))
+		}
+		if got := r.requested(); got.end != powerOff || got.by != "power button" || got.reset != resetButIdentity {
+			t.Errorf("the reset first: %v: the node is asked for %+v; want the power-off, with the reset", first, got)
+		}
+	}
+}
