@@ -8,6 +8,7 @@ import (
 	"machined/board"
 	"machined/images"
 	"machined/images/parts"
+	"machined/tools/testenv"
 )
 
 // TestReproducible builds twice: from stores at different places and of
@@ -104,12 +105,7 @@ func TestProgress(t *testing.T) {
 // parts` collected.
 func TestRealStore(t *testing.T) {
 	const dir = "../build/parts"
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI needs the real parts: %v", err)
-		}
-		t.Skipf("no real parts, `make parts` collects them: %v", err)
-	}
+	testenv.Need(t, dir)
 	if testing.Short() {
 		t.Skip("builds eight real images; left out by -short")
 	}

@@ -14,6 +14,7 @@ import (
 	"machined/board"
 	"machined/images/netboot"
 	"machined/images/parts"
+	"machined/tools/testenv"
 )
 
 // TestUKI has debug/pe read a UKI, and compares its sections with what they were
@@ -33,12 +34,7 @@ func TestUKI(t *testing.T) {
 // objdump as well.
 func TestRealUKI(t *testing.T) {
 	const real = "../build/parts"
-	if _, err := os.Stat(filepath.Join(real, "stub/amd64.efi")); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI needs the real parts: %v", err)
-		}
-		t.Skipf("no real parts, `make parts` collects them: %v", err)
-	}
+	testenv.Need(t, filepath.Join(real, "stub/amd64.efi"))
 	if testing.Short() {
 		t.Skip("builds real images; left out by -short")
 	}

@@ -18,6 +18,7 @@ import (
 	"machined/board"
 	"machined/images"
 	"machined/tools/piboot/fatfs"
+	"machined/tools/testenv"
 )
 
 // update rewrites the golden files: go test ./images -update.
@@ -37,12 +38,7 @@ type table struct {
 // tool runs a program that judges an image, and returns what it says.
 func tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI needs %s: %v", name, err)
-		}
-		t.Skipf("no %s, `make setup` installs it: %v", name, err)
-	}
+	testenv.Need(t, name)
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%s %v: %v\n%s", name, args, err, out)

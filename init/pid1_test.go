@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"machined/api/pki"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // TestPID1 runs the program itself as PID 1, in namespaces of its own, and
 // reaches it as a laptop would.
 func TestPID1(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	f := newFactory(t)
 	for _, c := range []struct {
 		name string

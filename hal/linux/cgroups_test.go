@@ -12,7 +12,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // cgroupRoot is where the tests mount a hierarchy of their own.
@@ -22,7 +22,7 @@ const cgroupRoot = "/tmp/machined-test-cgroup2"
 // Controllers that a hierarchy of version 1 holds are not in it.
 func mountCgroups(t *testing.T) (c Cgroups, base string) {
 	t.Helper()
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	if err := os.MkdirAll(cgroupRoot, 0o755); err != nil {
 		t.Fatal(err)
 	}

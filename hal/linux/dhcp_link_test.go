@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"machined/hal"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // dhcpRig is a client on one end of a cable, with the other in our hands.
@@ -25,7 +25,7 @@ type dhcpRig struct {
 
 func newDHCPRig(t *testing.T) *dhcpRig {
 	t.Helper()
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	r := &dhcpRig{t: t, arrived: make(chan struct{}, 1000)}
 	conn, links := dialRoute(t), newLinks(t)
 	r.link = addVeth(t, conn)

@@ -11,11 +11,11 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 func TestDisks(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	if why := noLoop(); why != "" {
 		t.Skip(why)
 	}

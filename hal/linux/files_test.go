@@ -12,7 +12,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 func TestFiles(t *testing.T) {
@@ -128,7 +128,7 @@ func TestFileTooLarge(t *testing.T) {
 
 // TestFileOnAFullDisk keeps the old content, and says what is wrong.
 func TestFileOnAFullDisk(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	root := t.TempDir()
 	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skipf("no tmpfs here: %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/u-root/u-root/pkg/cpio"
 
 	"machined/tools/parts/ext4"
+	"machined/tools/testenv"
 )
 
 // TestInGuest grows a file system, makes volumes on a blank disk, and uses a
@@ -97,17 +98,11 @@ func checkVolumes(t *testing.T, image string) {
 	}
 }
 
-// needTool returns the path of a program that has to be installed in CI.
+// needTool returns the name of a program that has to be installed in CI.
 func needTool(t *testing.T, name string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil && os.Getenv("CI") != "true" {
-		t.Skipf("%s is not installed", name)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	testenv.Need(t, name)
+	return name
 }
 
 // guestKernel returns the kernel that machined ships for x86-64.

@@ -8,11 +8,11 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 func TestHost(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	conformance.Host(t, func(*testing.T) conformance.HostRig {
 		// Settings of the network namespace, which is the tests' own.
 		return conformance.HostRig{

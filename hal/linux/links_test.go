@@ -12,11 +12,11 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 func TestLinks(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	conformance.Links(t, func(t *testing.T) conformance.LinksRig {
 		links, conn := newLinks(t), dialRoute(t)
 		watch(t, links)

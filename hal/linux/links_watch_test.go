@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"machined/hal"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // TestWatchOverflow: changes that come faster than they are read overflow the
 // socket (ENOBUFS). Watching goes on, and what was lost is told of by one more
 // change.
 func TestWatchOverflow(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	links, conn := newLinks(t), dialRoute(t)
 	index := addVeth(t, conn)
 	blocked, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -62,7 +62,7 @@ func TestWatchOverflow(t *testing.T) {
 
 // TestPhysical: what containers make is no piece of hardware.
 func TestPhysical(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	conn := dialRoute(t)
 	index := addVeth(t, conn)
 	links, err := NewLinks()

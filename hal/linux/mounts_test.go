@@ -11,11 +11,11 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 func TestMounts(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	conformance.Mounts(t, func(t *testing.T) conformance.MountsRig {
 		base := t.TempDir()
 		r := conformance.MountsRig{Mounts: Mounts{}, Image: makeExt4(t, 16<<20), FSType: "ext4", NoLoop: noLoop()}

@@ -15,7 +15,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // TestPower calls reboot(2) in PID namespaces made for it. There the kernel
@@ -23,7 +23,7 @@ import (
 // restart and by SIGINT for switching off (reboot(2), "Behavior inside PID
 // namespaces").
 func TestPower(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	conformance.Power(t, conformance.PowerRig{
 		Restart:  func(t *testing.T, arg string) conformance.Ended { return endOf(t, "restart:"+arg) },
 		PowerOff: func(t *testing.T) conformance.Ended { return endOf(t, "poweroff") },
@@ -84,7 +84,7 @@ func TestRestartRefusesNUL(t *testing.T) {
 }
 
 func TestCatchCtrlAltDel(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	host := Host{ProcSys: "/proc/sys"}
 	const key = "kernel.ctrl-alt-del" // 1: reset at once
 	before, err := host.Sysctl(key)

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"machined/hal"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // TestPrivileges asks the kernel what a process may: its last lines of
 // proc_pid_status(5) are masks of capabilities.
 func TestPrivileges(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	const bind = 1 << unix.CAP_NET_BIND_SERVICE
 	// Each in a test of its own: a second reaper would take the first one's.
 	status := func(t *testing.T, spec hal.ProcessSpec) map[string]string {
@@ -106,7 +106,7 @@ func TestSlowExecHoldsUpNobody(t *testing.T) {
 
 // TestSignalAll ends all processes of a PID namespace but its first.
 func TestSignalAll(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	if out, err := self("signalall", unix.CLONE_NEWPID|unix.CLONE_NEWNS).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // newProcesses returns a driver with a reaper for the length of the test. The
@@ -100,7 +100,7 @@ func TestProcessSurroundings(t *testing.T) {
 		})
 	}
 	t.Run("user", func(t *testing.T) {
-		netlab.NeedRoot(t)
+		testenv.NeedRoot(t)
 		if got := output(t, hal.ProcessSpec{UID: 1234, GID: 5678}, "id -u; id -g; id -G"); got != "1234\n5678\n5678" {
 			t.Errorf("id of 1234:5678 printed %q; want that user, that group and no other", got)
 		}

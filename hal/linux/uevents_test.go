@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // TestRealEvents asks the kernel to speak of a device again, and hears it.
 func TestRealEvents(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	source, err := listenUevents()
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/conformance"
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // device is a file in a watchdog device's place: what is written to it is
@@ -60,7 +60,7 @@ func TestWatchdogWrites(t *testing.T) {
 
 // TestWatchdogUnready covers a device node without a driver behind it.
 func TestWatchdogUnready(t *testing.T) {
-	netlab.NeedRoot(t)
+	testenv.NeedRoot(t)
 	path := filepath.Join(t.TempDir(), "watchdog")
 	const majorOfNobody = 240 // local and experimental use
 	if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(majorOfNobody, 130))); err != nil {

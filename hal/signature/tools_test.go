@@ -11,6 +11,7 @@ import (
 
 	"machined/hal"
 	"machined/hal/signature"
+	"machined/tools/testenv"
 )
 
 const (
@@ -21,12 +22,7 @@ const (
 // tool runs one of the real tools, which have to be installed in CI.
 func tool(t testing.TB, stdin, name string, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI needs %s: %v", name, err)
-		}
-		t.Skipf("no %s, `make setup` installs it: %v", name, err)
-	}
+	testenv.Need(t, name)
 	cmd := exec.Command(name, args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()

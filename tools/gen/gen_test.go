@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"machined/api/machinepb"
+	"machined/tools/testenv"
 )
 
 // TestCurrent regenerates the code and compares it with what is checked in.
@@ -21,12 +22,7 @@ func TestCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the generators; left out by -short")
 	}
-	if _, err := exec.LookPath("protoc"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI needs protoc: %v", err)
-		}
-		t.Skipf("no protoc, `make setup` installs it: %v", err)
-	}
+	testenv.Need(t, "protoc")
 	dir := t.TempDir()
 	if out, err := exec.Command("./gen.sh", dir).CombinedOutput(); err != nil {
 		t.Fatalf("gen.sh: %v\n%s", err, out)

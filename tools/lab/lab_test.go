@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"machined/api/pki"
 	"machined/board"
 	"machined/tools/qemu"
+	"machined/tools/testenv"
 )
 
 func testBoard(t *testing.T) board.Board {
@@ -33,12 +33,7 @@ func TestBuildWithoutParts(t *testing.T) {
 // TestBuild makes a node with the lab's PKI, and one that makes its own.
 func TestBuild(t *testing.T) {
 	const store = "../../build/parts"
-	if _, err := os.Stat(store); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI needs the real parts: %v", err)
-		}
-		t.Skipf("no real parts, `make parts` collects them: %v", err)
-	}
+	testenv.Need(t, store)
 	for _, own := range []bool{false, true} {
 		dir := t.TempDir()
 		n, err := Build(Options{Board: testBoard(t), Parts: store, Dir: dir, OwnCA: own})

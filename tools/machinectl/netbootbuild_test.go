@@ -13,6 +13,7 @@ import (
 	"machined/api/pki"
 	"machined/images/netboot"
 	"machined/images/parts"
+	"machined/tools/testenv"
 )
 
 // TestNetbootPKI makes a CA and a bundle once, and takes neither for granted.
@@ -116,12 +117,7 @@ func TestNetbootConfig(t *testing.T) {
 // TestNetbootBuild runs the command with the parts that `make parts` collected.
 func TestNetbootBuild(t *testing.T) {
 	const store = "../../build/parts"
-	if _, err := os.Stat(filepath.Join(store, "stub/amd64.efi")); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI needs the real parts: %v", err)
-		}
-		t.Skipf("no real parts, `make parts` collects them: %v", err)
-	}
+	testenv.Need(t, filepath.Join(store, "stub/amd64.efi"))
 	if testing.Short() {
 		t.Skip("builds a real image; left out by -short")
 	}

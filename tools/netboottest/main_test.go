@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 var (
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 // named besides, a program or a file.
 func need(t *testing.T, what ...string) {
 	t.Helper()
-	netlab.NeedRoot(t, append(what, "ip", "nsenter", "/dev/net/tun", *partsFlag+"/parts.json", *ctlFlag)...)
+	testenv.NeedRoot(t, append(what, "ip", "nsenter", "/dev/net/tun", *partsFlag+"/parts.json", *ctlFlag)...)
 }
 
 // eventually waits for something, and returns how long it took. so tells how it

@@ -21,7 +21,7 @@ const insideVar = "NETLAB_INSIDE"
 // Main runs the tests, for TestMain, and returns the exit code. With root it is in a
 // network namespace of their own where only the loopback is up, and in more as
 // namespaces asks (CLONE_NEWNS, CLONE_NEWUTS). Mounts made there stay there.
-// Without root the tests run where they are, and should Need what they need.
+// Without root the tests run where they are, and should say what they need (testenv.NeedRoot).
 func Main(m *testing.M, namespaces uintptr) int {
 	if os.Geteuid() != 0 {
 		return m.Run()
@@ -72,50 +72,6 @@ func prepare(namespaces uintptr) error {
 		return fmt.Errorf("ip link set lo up: %w: %s", err, out)
 	}
 	return nil
-}
-
-// Need skips a test that cannot run here, for want of a program (a name) or of a
-// file (a path). With CI in the environment the test fails instead.
-func Need(tb testing.TB, what ...string) {
-	tb.Helper()
-	skip(tb, missing(what))
-}
-
-// NeedRoot is Need for a test that only root can run.
-func NeedRoot(tb testing.TB, what ...string) {
-	tb.Helper()
-	m := missing(what)
-	if os.Geteuid() != 0 {
-		m = append(m, "root")
-	}
-	skip(tb, m)
-}
-
-func missing(what []string) (m []string) {
-	for _, w := range what {
-		var err error
-		if strings.Contains(w, "/") {
-			_, err = os.Stat(w)
-		} else {
-			_, err = exec.LookPath(w)
-		}
-		if err != nil {
-			m = append(m, w)
-		}
-	}
-	return m
-}
-
-func skip(tb testing.TB, missing []string) {
-	tb.Helper()
-	if len(missing) == 0 {
-		return
-	}
-	why := fmt.Sprintf("missing: %s; `make setup` as root installs the programs, `make parts build` makes the rest", strings.Join(missing, ", "))
-	if os.Getenv("CI") != "" {
-		tb.Fatal("in CI this has to run; ", why)
-	}
-	tb.Skip(why)
 }
 
 // Run runs a program and returns what it says. The test fails with that if the

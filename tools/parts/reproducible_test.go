@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"machined/images/parts"
+	"machined/tools/testenv"
 )
 
 // TestReproducible runs the steps that make something, twice: in directories of
@@ -21,14 +21,7 @@ func TestReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds everything twice; left out by -short")
 	}
-	for _, tool := range []string{"mke2fs", "mksquashfs", "unsquashfs", "git", "zstd", "pkg-config", "dpkg", "x86_64-linux-gnu-gcc", "aarch64-linux-gnu-gcc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("CI needs %s: %v", tool, err)
-			}
-			t.Skipf("no %s, `make setup` installs it: %v", tool, err)
-		}
-	}
+	testenv.Need(t, "mke2fs", "mksquashfs", "unsquashfs", "git", "zstd", "pkg-config", "dpkg", "x86_64-linux-gnu-gcc", "aarch64-linux-gnu-gcc")
 	first := collectLocally(t, filepath.Join(t.TempDir(), "parts"), 0o022)
 	second := collectLocally(t, filepath.Join(t.TempDir(), "a", "longer", "path", "parts"), 0o077)
 	got, want := describe(second.index), describe(first.index)

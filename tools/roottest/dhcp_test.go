@@ -13,12 +13,13 @@ import (
 	"machined/reconcile/network"
 	"machined/reconcile/resource"
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 const nodeMAC = "02:00:00:00:00:77"
 
 func TestDHCPConformance(t *testing.T) {
-	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
+	testenv.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	conformance.DHCP(t, func(t *testing.T) conformance.DHCPRig {
 		p := newPeer(t, "10.77.0.1/24")
 		p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m", "--dhcp-option=option:dns-server,10.77.0.1")
@@ -60,7 +61,7 @@ func index(t *testing.T, links *linux.Links, name string) uint32 {
 // TestEverythingThatDHCPSays takes a lease with all the options that a node
 // heeds, and checks it in the kernel, with ip(8).
 func TestEverythingThatDHCPSays(t *testing.T) {
-	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
+	testenv.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24")
 	d := p.dnsmasq(
 		"--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m", "--dhcp-host="+nodeMAC+",10.77.0.42,kitchen",
@@ -152,7 +153,7 @@ func driftIsRepaired(t *testing.T) {
 }
 
 func TestRenewalIsUnicast(t *testing.T) {
-	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
+	testenv.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24")
 	d := p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m", "--dhcp-option=option:T1,6", "--dhcp-option=option:T2,90")
 	p.plug("eth7", nodeMAC)
@@ -175,7 +176,7 @@ func TestRenewalIsUnicast(t *testing.T) {
 // TestReboot: after one, the node asks for its address at once. The server that
 // has another range by then refuses it.
 func TestReboot(t *testing.T) {
-	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
+	testenv.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24")
 	d := p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m")
 	p.plug("eth7", nodeMAC)
@@ -220,7 +221,7 @@ func TestReboot(t *testing.T) {
 
 // TestCableAndAdapter: the carrier goes and comes, then the link itself does.
 func TestCableAndAdapter(t *testing.T) {
-	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
+	testenv.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24")
 	d := p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m")
 	n := startNode(t, newRoot(t), network.Settings{})
@@ -252,7 +253,7 @@ func TestCableAndAdapter(t *testing.T) {
 // TestTwoCables tells of a node with two cables whose first one was pulled: its lease
 // lasts, and all answers went on leaving by it.
 func TestTwoCables(t *testing.T) {
-	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
+	testenv.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	first, second := newPeer(t, "10.77.0.1/24"), newPeer(t, "10.77.0.1/24")
 	for _, p := range []*peer{first, second} {
 		p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m")

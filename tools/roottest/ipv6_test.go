@@ -9,6 +9,7 @@ import (
 	"machined/hal/linux"
 	"machined/reconcile/network"
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 func prefix(text string) hal.Prefix { return linux.PrefixFrom(netip.MustParsePrefix(text)) }
@@ -18,7 +19,7 @@ func address(text string) hal.Address { return linux.AddressFrom(netip.MustParse
 // TestRouterAdvertisement: a wired link that no config names takes an address
 // and the default route from a router, even on a node that forwards.
 func TestRouterAdvertisement(t *testing.T) {
-	netlab.NeedRoot(t, "dnsmasq", "ip", "nsenter")
+	testenv.NeedRoot(t, "dnsmasq", "ip", "nsenter")
 	host := linux.Host{ProcSys: "/proc/sys"}
 	if err := host.SetSysctl("net.ipv6.conf.all.forwarding", "1"); err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestRouterAdvertisement(t *testing.T) {
 
 // TestStaticIPv6 checks a config without DHCP, with both families.
 func TestStatic(t *testing.T) {
-	netlab.NeedRoot(t, "ip", "nsenter")
+	testenv.NeedRoot(t, "ip", "nsenter")
 	p := newPeer(t, "10.77.0.1/24", "fd07:77::1/64")
 	settings := network.Settings{Hostname: "static", Nameservers: "10.77.0.1", Search: "lan", Interfaces: []network.Interface{{
 		Name: "eth7", Up: true, MTU: 1420, Addresses: []hal.Prefix{prefix("10.77.0.5/24"), prefix("fd07:77::5/64")},

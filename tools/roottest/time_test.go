@@ -11,6 +11,7 @@ import (
 	"machined/hal/linux"
 	"machined/reconcile/network"
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // chrony starts a time server of the peer. Without the time it says so.
@@ -30,7 +31,7 @@ func (p *peer) chrony(port string, ready bool) {
 }
 
 func TestNTPConformance(t *testing.T) {
-	netlab.NeedRoot(t, "chronyd", "ip", "nsenter", "ss")
+	testenv.NeedRoot(t, "chronyd", "ip", "nsenter", "ss")
 	p := newPeer(t, "10.77.0.1/24")
 	p.plug("eth7", nodeMAC)
 	netlab.Run(t, "ip", "addr", "add", "10.77.0.5/24", "dev", "eth7")
@@ -54,7 +55,7 @@ func TestNTPConformance(t *testing.T) {
 
 // TestTimeByDHCP: the server that DHCP names is asked as soon as there is a lease.
 func TestTimeByDHCP(t *testing.T) {
-	netlab.NeedRoot(t, "dnsmasq", "chronyd", "ip", "nsenter", "ss")
+	testenv.NeedRoot(t, "dnsmasq", "chronyd", "ip", "nsenter", "ss")
 	p := newPeer(t, "10.77.0.1/24")
 	p.chrony("123", true)
 	p.dnsmasq("--dhcp-range=10.77.0.100,10.77.0.150,255.255.255.0,2m", "--dhcp-option=option:ntp-server,10.77.0.1")

@@ -18,19 +18,14 @@ import (
 
 	"machined/images/fat32"
 	"machined/tools/piboot/fatfs"
+	"machined/tools/testenv"
 )
 
-// tool returns the path of a program that has to be installed in CI.
+// tool returns the name of a program that has to be installed in CI.
 func tool(t testing.TB, name string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skipf("%s is not installed", name)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	testenv.Need(t, name)
+	return name
 }
 
 func run(t testing.TB, name string, args ...string) {

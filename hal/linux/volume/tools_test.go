@@ -11,19 +11,14 @@ import (
 	"testing"
 
 	"machined/hal"
+	"machined/tools/testenv"
 )
 
 // run runs one of the real tools, which have to be installed in CI.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil && os.Getenv("CI") != "true" {
-		t.Skipf("%s is not installed", name)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(path, args...).CombinedOutput()
+	testenv.Need(t, name)
+	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}

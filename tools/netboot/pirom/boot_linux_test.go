@@ -18,6 +18,7 @@ import (
 	"machined/tools/netboot/pirom"
 	"machined/tools/netboot/tftp"
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // lan is the cable between this server and the boards.
@@ -127,7 +128,7 @@ func card(prefix string) map[string]string {
 
 // TestBoot boots a 3B: with this server alone, and with a proxy beside dnsmasq.
 func TestBoot(t *testing.T) {
-	netlab.NeedRoot(t, "ip", "nsenter", "dnsmasq")
+	testenv.NeedRoot(t, "ip", "nsenter", "dnsmasq")
 	for _, c := range []struct {
 		name   string
 		mode   func(*dhcp.Config)
@@ -211,7 +212,7 @@ func checkEvents(t *testing.T, seen *events) {
 // TestOthersAreLeftAlone: Linux gets its lease from the network's server, and the
 // proxy says nothing; and from this server where it is the only one.
 func TestOthersAreLeftAlone(t *testing.T) {
-	netlab.NeedRoot(t, "ip", "nsenter", "dnsmasq", "busybox")
+	testenv.NeedRoot(t, "ip", "nsenter", "dnsmasq", "busybox")
 	for name, c := range map[string]struct {
 		mode func(*dhcp.Config)
 		want string
@@ -239,7 +240,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 
 // TestListen has what stops a server from starting, with what to do.
 func TestListen(t *testing.T) {
-	netlab.NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	lan.Add(t, "10.0.0.1/24")
 	serve(t, full, nil)
 	for want, change := range map[string]func(*dhcp.Config){

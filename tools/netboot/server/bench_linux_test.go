@@ -21,6 +21,7 @@ import (
 	"machined/tools/netboot/bootfiles"
 	"machined/tools/netboot/web"
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 const benchSize = 20 << 20
@@ -125,7 +126,7 @@ func benchChild(dir string) error {
 }
 
 func nginx(b *testing.B, dir string) string {
-	netlab.Need(b, "nginx")
+	testenv.Need(b, "nginx")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

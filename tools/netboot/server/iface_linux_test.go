@@ -10,6 +10,7 @@ import (
 
 	"machined/tools/netboot/dhcp"
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 const (
@@ -51,7 +52,7 @@ func ask(t *testing.T, h netlab.Host, server string, wait time.Duration) (got as
 // TestOtherNetworks: who is on another network of this machine gets nothing, whatever
 // address of the machine it asks. The boards do.
 func TestOtherNetworks(t *testing.T) {
-	netlab.NeedRoot(t, "ip", "nsenter")
+	testenv.NeedRoot(t, "ip", "nsenter")
 	boards.Add(t, "192.0.2.1/24")
 	office.Add(t, "198.51.100.1/24")
 	board, stranger := boards.Plug(t, "52:54:00:00:00:01"), office.Plug(t, "02:00:00:00:00:99")
@@ -96,7 +97,7 @@ func run(t *testing.T, page string) {
 
 // TestTaken: each port that another program has is named at once, with what to do.
 func TestTaken(t *testing.T) {
-	netlab.NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	boards.Add(t, "192.0.2.1/24")
 	run(t, "127.0.0.1:8088")
 	s, _ := newServer(t, directory(t), func(o *Options) { o.Lab = "127.0.0.1:8088" })

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 const benchSize = 20 << 20
@@ -104,7 +105,7 @@ func benchChild(dir string) error {
 }
 
 func dnsmasq(b *testing.B, dir string) netip.AddrPort {
-	netlab.NeedRoot(b, "dnsmasq")
+	testenv.NeedRoot(b, "dnsmasq")
 	cmd := exec.Command("dnsmasq", "--no-daemon", "--conf-file=/dev/null", "--port=0", "--user=root", "--listen-address=127.0.0.1",
 		"--bind-interfaces", "--enable-tftp", "--tftp-root="+dir, "--tftp-no-fail", "--pid-file=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

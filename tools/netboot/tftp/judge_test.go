@@ -10,7 +10,7 @@ import (
 
 	pin "github.com/pin/tftp/v3"
 
-	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // TestOtherClients has clients that others wrote read from this server.
@@ -29,7 +29,7 @@ func TestOtherClients(t *testing.T) {
 			{"tftp", "-m", "binary", "127.0.0.1", port, "-c", "get", name, out},
 		} {
 			t.Run(name+" "+args[0]+" "+args[2], func(t *testing.T) {
-				netlab.Need(t, args[0])
+				testenv.Need(t, args[0])
 				_ = os.Remove(out)
 				if text, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 					t.Fatalf("%v: %v\n%s", args, err, text)

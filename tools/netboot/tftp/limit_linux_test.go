@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"machined/tools/netlab"
+	"machined/tools/testenv"
 )
 
 // at has a client ask from another address of the loopback.
@@ -95,7 +96,7 @@ func TestPace(t *testing.T) {
 // TestInterface: with an interface, requests by others have no answer. The loopback is
 // one here.
 func TestInterface(t *testing.T) {
-	netlab.NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	f := newFiles(t, map[string]Content{"file": Bytes(pattern(5000))})
 	o := f.options()
 	o.Interface = "lo"
